@@ -1,0 +1,37 @@
+# Each target builds what it needs in .venv; PYTHON chooses the interpreter for it.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help demo test test-slow lint bench docs papers clean
+
+help:
+	@echo "make demo       fit the models on bundled data and write a report"
+	@echo "make test       the test suite"
+	@echo "make test-slow  the long statistical tests"
+	@echo "make lint       format, lint and types"
+	@echo "make bench      benchmarks against peers, results in benchmarks/results"
+	@echo "make docs       the documentation, in docs/_build/html"
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[plot,cli,files,dask,graph]" --group test
+	touch $@
+
+test: $(READY)
+	$(BIN)/python -m pytest -n 2
+
+test-slow: $(READY)
+	$(BIN)/python -m pytest -n 2 -m slow
+
+lint: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group lint
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/codespell
+
+clean:
+	rm -rf $(VENV) docs/_build demo

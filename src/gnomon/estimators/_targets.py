@@ -1,0 +1,113 @@
+"""From y to numbers and back.
+
+Unlabelled is -1 or None for classes, NaN for numbers and for entries of a matrix of outputs.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import column_or_1d
+
+UNLABELLED = -1
+
+
+class Classes(NamedTuple):
+    """Class names in sorted order, and per row the number of its class, -1 where unlabelled."""
+
+    names: np.ndarray
+    codes: np.ndarray
+
+    @property
+    def labelled(self) -> np.ndarray:
+        """Mask of the rows with a label."""
+        return self.codes >= 0
+
+
+def encode_classes(y, n_samples) -> Classes:
+    """Labels of any dtype as `Classes`; -1, None and NaN mark unlabelled rows."""
+    y = _as_labels(y)
+    if y.shape[0] != n_samples:
+        raise ValueError(f"y has {y.shape[0]} rows, X has {n_samples}; both must be equal")
+    missing = _is_unlabelled(y)
+    codes = np.full(n_samples, UNLABELLED)
+    names, codes[~missing] = _unique(y[~missing])
+    return Classes(names, codes)
+
+
+def require_classes(classes: Classes, owner, at_least=2):
+    """Raise where fewer than ``at_least`` classes have a label."""
+    if len(classes.names) < at_least:
+        raise ValueError(
+            f"y has {len(classes.names)} class with labelled rows; {owner} needs at least "
+            f"{at_least} classes (-1 and None mark unlabelled rows)"
+        )
+
+
+def contrasts(n_classes) -> np.ndarray:
+    """Orthonormal columns (C, C - 1) orthogonal to the constant; row c codes class c.
+
+    One-hot columns sum to a constant, so their noise variance could run to zero. All
+    codings of this kind differ by a rotation, so the order of the classes does not matter.
+    """
+    eye = np.eye(n_classes)
+    Q, _ = np.linalg.qr(np.column_stack([np.ones(n_classes), eye[:, :-1]]))
+    return Q[:, 1:]
+
+
+def _as_labels(y):
+    if isinstance(y, np.ma.MaskedArray):
+        raise ValueError("y is a masked array; mark unlabelled rows with -1, None or NaN")
+    if hasattr(y, "to_numpy"):
+        y = y.to_numpy()
+    y = np.asarray(y)
+    if y.ndim == 0:
+        raise ValueError(f"y should be a 1d array, got {y!r} instead")
+    y = column_or_1d(y, warn=True)
+    if y.dtype.kind == "c":
+        raise ValueError("y has complex values; accepted are labels, -1 for unlabelled rows")
+    if y.dtype.kind == "f":
+        _check_whole_numbers(y)
+    if y.dtype.kind in "US" and "-1" in y and len(np.unique(y)) > 1:
+        raise ValueError(
+            "y has the string '-1' among strings; mark unlabelled rows with None "
+            "or the number -1 in an array of dtype object"
+        )
+    return y
+
+
+def _check_whole_numbers(y):
+    if np.isinf(y).any():
+        raise ValueError("Input y contains infinity; accepted are labels, -1 or NaN for unlabelled")
+    finite = y[np.isfinite(y)]
+    if np.any(finite != np.floor(finite)):
+        raise ValueError(
+            "Unknown label type: y has fractions, classes are wanted; "
+            "use a model for numeric outputs, or pass whole numbers or strings"
+        )
+
+
+def _is_unlabelled(y):
+    if y.dtype.kind in "iuf":
+        missing = y == UNLABELLED if y.dtype.kind != "u" else np.zeros(len(y), dtype=bool)
+        return missing | np.isnan(y) if y.dtype.kind == "f" else missing
+    if y.dtype.kind != "O":
+        return np.zeros(len(y), dtype=bool)
+    return np.array([_entry_is_missing(value) for value in y], dtype=bool)
+
+
+def _entry_is_missing(value):
+    if value is None or value is getattr(value, "NaT", False):
+        return True
+    if isinstance(value, str | bool):
+        return False
+    return bool(value != value) or value == UNLABELLED
+
+
+def _unique(y):
+    try:
+        return np.unique(y, return_inverse=True)
+    except TypeError as error:
+        kinds = sorted({type(value).__name__ for value in y})
+        raise TypeError(
+            f"Label types in y must be uniform, or sortable with each other; got {kinds}"
+        ) from error

@@ -1,0 +1,109 @@
+"""The door: what users pass, checked once, as what the layers below take.
+
+Every error names the argument, its value and what is accepted.
+"""
+
+from numbers import Integral, Real
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_random_state, validate_data
+
+from gnomon.linalg.data import Data
+
+FLOATS = (np.float64, np.float32)
+
+
+def read_data(estimator, X, *, fitting, allow_nan=True, accept_sparse=True, min_samples=1):
+    """X as a float array, a CSR or CSC array, or the `Data` that it is; NaN where allowed.
+
+    Masked entries of a masked array are missing values.
+    """
+    if isinstance(X, Data):
+        return _read_operator(estimator, X, fitting)
+    if isinstance(X, np.ma.MaskedArray):
+        X = np.ma.filled(X.astype(float), np.nan)
+    X = validate_data(
+        estimator,
+        X,
+        reset=fitting,
+        accept_sparse=("csr", "csc") if accept_sparse else False,
+        dtype=FLOATS,
+        ensure_all_finite="allow-nan" if allow_nan else True,
+        ensure_min_samples=min_samples,
+    )
+    if sparse.issparse(X) and allow_nan and np.isnan(X.data).any():
+        raise ValueError(
+            "Input X contains NaN and is sparse; missing values are accepted in dense X only"
+        )
+    return X
+
+
+def _read_operator(estimator, X, fitting):
+    if fitting:
+        estimator.n_features_in_ = X.shape[1]
+    elif X.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input"
+        )
+    return X
+
+
+def read_weights(sample_weight, n):
+    """Weights as n non-negative floats with a positive sum, or None for equal weights."""
+    if sample_weight is None:
+        return None
+    if np.ndim(sample_weight) == 0 and isinstance(sample_weight, Real):
+        sample_weight = np.full(n, sample_weight)
+    weights = np.asarray(sample_weight, dtype=float)
+    if weights.shape != (n,):
+        raise ValueError(f"sample_weight has shape {weights.shape}; accepted is ({n},)")
+    if not np.all(np.isfinite(weights)) or np.any(weights < 0) or not weights.sum() > 0:
+        raise ValueError(
+            "sample_weight must hold finite numbers >= 0 with a positive sum; "
+            f"its least value is {weights.min()}, its sum {weights.sum()}"
+        )
+    return weights
+
+
+def check_integer(name, value, *, low, high=None, high_is=""):
+    """Value as an int in [low, high]; ``high_is`` says in the error where the limit comes from."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be an integer, got {value!r} of type {type(value).__name__}")
+    if value < low or (high is not None and value > high):
+        limit = f">= {low}" if high is None else f"from {low} to {high}{high_is}"
+        raise ValueError(f"{name} == {value!r}; accepted are integers {limit}")
+    return int(value)
+
+
+def check_real(name, value, *, low=-np.inf, high=np.inf, open_low=False):
+    """Value as a float in [low, high], or in (low, high] if ``open_low``."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number, got {value!r} of type {type(value).__name__}")
+    below = value <= low if open_low else value < low
+    if below or value > high or np.isnan(value):
+        bracket = "(" if open_low else "["
+        raise ValueError(f"{name} == {value!r}; accepted are numbers in {bracket}{low}, {high}]")
+    return float(value)
+
+
+def check_option(name, value, options):
+    """Value if it is one of the options."""
+    if not any(
+        value is option or (type(value) is type(option) and value == option) for option in options
+    ):
+        raise ValueError(f"{name} == {value!r}; accepted are {', '.join(map(repr, options))}")
+    return value
+
+
+def generator(random_state) -> np.random.Generator:
+    """A Generator from scikit-learn's random_state: an int, None, a RandomState or a Generator."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if random_state is None:
+        return np.random.default_rng()
+    if isinstance(random_state, Integral):
+        check_random_state(random_state)
+        return np.random.default_rng(int(random_state))
+    return np.random.default_rng(check_random_state(random_state).randint(2**32, size=4))

@@ -1,0 +1,1 @@
+"""Loops that know no model: iterate, accelerate, sample, call back."""

@@ -1,0 +1,50 @@
+"""The loop: repeat a step until its objective settles."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gnomon.exceptions import NumericalError
+
+Step = Callable[[Any], tuple[Any, float]]
+Callback = Callable[[int, Any, float], bool | None]
+
+
+class Run(NamedTuple):
+    """Where an iteration ended, and the objective on the way."""
+
+    state: Any
+    objective: list[float]
+    converged: bool
+
+
+def iterate(step: Step, state, *, max_iter: int, tol: float, callback: Callback | None = None):
+    """Repeat ``state, objective = step(state)`` until the objective changes by less than tol.
+
+    A step returns the objective of the state it was given, which EM has for free, so the
+    state returned is one step better than the last objective. ``callback(n_iter, state,
+    objective)`` sees every iteration and stops it with True. KeyboardInterrupt ends the loop
+    with the best state so far; *converged* means settled and nothing else.
+    """
+    history: list[float] = []
+    try:
+        for n_iter in range(1, max_iter + 1):
+            new_state, objective = step(state)
+            if not np.isfinite(objective):
+                raise NumericalError(f"the objective is {objective} at iteration {n_iter}")
+            state = new_state
+            history.append(float(objective))
+            if len(history) > 1 and abs(history[-1] - history[-2]) < tol:
+                return Run(state, history, converged=True)
+            if callback is not None and callback(n_iter, state, objective):
+                break
+    except KeyboardInterrupt:
+        if not history:
+            raise
+    return Run(state, history, converged=False)
+
+
+def best_of(runs: Iterable[Run]) -> Run:
+    """The run that ended highest."""
+    return max(runs, key=lambda run: run.objective[-1])

@@ -1,0 +1,1 @@
+"""The data matrix as an operator, and small dense solves."""

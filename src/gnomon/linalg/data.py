@@ -1,0 +1,429 @@
+"""The data matrix behind its products.
+
+A model asks of its data ``X @ B``, ``X.T @ Z``, ``X.squared_norm`` and the like, and never
+sees how the rows are stored. `Data` is SciPy's `LinearOperator` with these further words.
+
+    Matrix      an array or a sparse array        the leaf
+    Centered    X - 1 mu'                         sparse stays sparse, dense is not copied
+    Weighted    diag(w)^(1/2) X                   weights that count as repeated rows
+    Mixed       R X                               links; n_samples stays that of X
+    Blocks      rows stacked                      out of core, distributed
+
+An operator multiplies in its own dtype and adds up in float64 what it returns as one number.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg.blas import dsyrk, ssyrk
+from scipy.sparse.linalg import LinearOperator
+
+# A block of rows is copied to be centred: small enough for the cache, large enough for BLAS.
+BLOCK_ENTRIES = 2**19
+# Above this share of stored entries a sparse product is no cheaper than a dense one.
+SPARSE_BELOW = 0.25
+
+
+class Data(LinearOperator):
+    """A row per sample and a column per feature, known by its products."""
+
+    def __init__(self, dtype, shape, n_samples=None):
+        super().__init__(np.dtype(dtype), shape)
+        self.n_samples = shape[0] if n_samples is None else n_samples
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return self.shape[1]
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether a product costs less than its dense shape says."""
+        return False
+
+    @property
+    def squared_norm(self) -> float:
+        """Sum of all squared entries, in float64."""
+        return float(self.row_squared_norms().sum())
+
+    def row_squared_norms(self) -> np.ndarray:
+        """Squared length of every row (n,), in float64."""
+        return np.concatenate([_row_norms(block) for block in self.dense_blocks()])
+
+    def column_sums(self) -> np.ndarray:
+        """Sum of every column (d,), in float64."""
+        return sum(block.sum(axis=0, dtype=float) for block in self.dense_blocks())
+
+    def gram(self) -> np.ndarray:
+        """X'X (d, d) in one pass over the rows."""
+        total = np.zeros((self.n_features, self.n_features))
+        for block in self.dense_blocks():
+            total += _syrk(block.T)
+        return _symmetric(total)
+
+    def dual_gram(self) -> np.ndarray:
+        """X X' (n, n)."""
+        blocks = list(self.dense_blocks())
+        rows = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+        return _symmetric(_syrk(rows).astype(float))
+
+    def dense_blocks(self) -> Iterator[np.ndarray]:
+        """Runs of rows as arrays, each small; together all rows in order."""
+        raise TypeError(f"{type(self).__name__} has no rows of its own to iterate over")
+
+    def rows(self, mask) -> "Data":
+        """The rows that a boolean mask or an index array selects."""
+        raise TypeError(f"{type(self).__name__} has no rows of its own to select")
+
+    def _matvec(self, b):
+        return self._matmat(np.reshape(b, (-1, 1))).ravel()
+
+    def _rmatvec(self, z):
+        return self._rmatmat(np.reshape(z, (-1, 1))).ravel()
+
+    def _transpose(self):
+        # The data are real; SciPy's own transpose would copy twice to conjugate.
+        return self.adjoint()
+
+
+class Matrix(Data):
+    """An array or a sparse array; a sparse array that is nearly full is worked on in blocks."""
+
+    def __init__(self, X):
+        super().__init__(X.dtype, X.shape)
+        self._stored_sparse = sparse.issparse(X)
+        if self._stored_sparse:
+            X = X if X.format in ("csr", "csc") else X.tocsr()
+            if not X.has_canonical_format:
+                X = X.copy()
+                X.sum_duplicates()
+        self.X = X
+
+    @property
+    def is_sparse(self):
+        return self._stored_sparse and self.X.nnz < SPARSE_BELOW * self.shape[0] * self.shape[1]
+
+    @property
+    def squared_norm(self):
+        return _squared_sum(self.X.data if self._stored_sparse else self.X)
+
+    def row_squared_norms(self):
+        if self._stored_sparse:
+            return np.asarray(self.X.power(2).sum(axis=1, dtype=float)).ravel()
+        return super().row_squared_norms()
+
+    def column_sums(self):
+        return np.asarray(self.X.sum(axis=0, dtype=float)).ravel()
+
+    def stored_deviations(self, mean) -> float:
+        """Sum of (x - mu)^2 over all entries of a sparse array, at the cost of the stored ones."""
+        X = self.X.tocsc()
+        counts = np.diff(X.indptr)
+        stored = _squared_sum(X.data - np.repeat(mean, counts))
+        return stored + float((self.shape[0] - counts) @ mean**2)
+
+    def dense_blocks(self):
+        X = self.X.tocsr() if self._stored_sparse else self.X
+        for rows in row_slices(self.shape):
+            yield X[rows].toarray() if self._stored_sparse else X[rows]
+
+    def rows(self, mask):
+        return Matrix((self.X.tocsr() if self._stored_sparse else self.X)[mask])
+
+    def _matmat(self, B):
+        return np.asarray(self.X @ B.astype(self.dtype, copy=False))
+
+    def _rmatmat(self, Z):
+        return np.asarray(self.X.T @ Z.astype(self.dtype, copy=False))
+
+
+class Centered(Data):
+    """X - 1 mu', never formed: sparse X stays sparse, dense X is centred a block at a time.
+
+    Centring before the product keeps the digits that ``X @ B - mu @ B`` would cancel
+    when the mean is large against the spread.
+    """
+
+    def __init__(self, X: Data, mean):
+        super().__init__(X.dtype, X.shape, X.n_samples)
+        self.X, self.mean = X, np.asarray(mean, dtype=X.dtype)
+
+    @property
+    def is_sparse(self):
+        return self.X.is_sparse
+
+    @property
+    def squared_norm(self):
+        if self.is_sparse and isinstance(self.X, Matrix):
+            return self.X.stored_deviations(self.mean.astype(float))
+        return super().squared_norm
+
+    def row_squared_norms(self):
+        if not self.is_sparse:
+            return super().row_squared_norms()
+        mean = self.mean.astype(float)
+        norms = self.X.row_squared_norms() - 2 * (self.X @ mean[:, None]).ravel() + mean @ mean
+        return np.maximum(norms, 0)
+
+    def column_sums(self):
+        if not self.is_sparse:
+            return super().column_sums()
+        return self.X.column_sums() - self.shape[0] * self.mean.astype(float)
+
+    def dense_blocks(self):
+        for block in self.X.dense_blocks():
+            yield block - self.mean
+
+    def rows(self, mask):
+        return Centered(self.X.rows(mask), self.mean)
+
+    def _matmat(self, B):
+        B = B.astype(self.dtype, copy=False)
+        if self.is_sparse:
+            return self.X @ B - self.mean @ B
+        return _stack_products(self.dense_blocks(), B, self.shape[0])
+
+    def _rmatmat(self, Z):
+        Z = Z.astype(self.dtype, copy=False)
+        if self.is_sparse:
+            return self.X.T @ Z - np.outer(self.mean, Z.sum(axis=0, dtype=self.dtype))
+        return _add_products(self.dense_blocks(), Z, self.n_features)
+
+
+class Weighted(Data):
+    """Rows scaled by the roots of their weights; n_samples is the sum of the weights."""
+
+    def __init__(self, X: Data, weights):
+        super().__init__(X.dtype, X.shape, float(np.sum(weights)))
+        self.X, self.weights = X, np.asarray(weights, dtype=float)
+        self._roots = np.sqrt(self.weights).astype(X.dtype)[:, None]
+
+    @property
+    def is_sparse(self):
+        return self.X.is_sparse
+
+    def row_squared_norms(self):
+        return self.weights * self.X.row_squared_norms()
+
+    def column_sums(self):
+        return np.asarray(self.X.T @ self._roots, dtype=float).ravel()
+
+    def dense_blocks(self):
+        start = 0
+        for block in self.X.dense_blocks():
+            stop = start + block.shape[0]
+            yield block * self._roots[start:stop]
+            start = stop
+
+    def rows(self, mask):
+        return Weighted(self.X.rows(mask), self.weights[mask])
+
+    def _matmat(self, B):
+        return (self.X @ B) * self._roots
+
+    def _rmatmat(self, Z):
+        return self.X.T @ (Z.astype(self.dtype, copy=False) * self._roots)
+
+
+class Mixed(Data):
+    """R X for a sparse mixing R (m, n) of rows, never formed; n_samples stays that of X."""
+
+    def __init__(self, R, X: Data):
+        super().__init__(X.dtype, (R.shape[0], X.shape[1]), X.n_samples)
+        self.R, self.X = R, X
+
+    @property
+    def is_sparse(self):
+        return self.X.is_sparse
+
+    def row_squared_norms(self):
+        # An identity of at most a block of columns at a time, so that R X is never formed.
+        total = np.zeros(self.shape[0])
+        width = max(1, BLOCK_ENTRIES // max(self.shape))
+        for start in range(0, self.n_features, width):
+            stop = min(start + width, self.n_features)
+            columns = self @ np.eye(self.n_features, stop - start, -start, dtype=self.dtype)
+            total += _row_norms(columns)
+        return total
+
+    def dense_blocks(self):
+        width = max(1, BLOCK_ENTRIES // self.n_features)
+        for start in range(0, self.shape[0], width):
+            yield np.ascontiguousarray((self.X.T @ self.R[start : start + width].T.toarray()).T)
+
+    def _matmat(self, B):
+        return self.R @ (self.X @ B)
+
+    def _rmatmat(self, Z):
+        return self.X.T @ (self.R.T @ Z)
+
+
+class Blocks(Data):
+    """Rows of several `Data`, stacked; ``map`` decides where their products run."""
+
+    def __init__(self, parts: Iterable[Data], map: Callable = map):
+        self.parts: Sequence[Data] = list(parts)
+        self.map = map
+        if not self.parts:
+            raise ValueError("parts is empty; Blocks needs at least one block of rows")
+        widths = {part.shape[1] for part in self.parts}
+        if len(widths) > 1:
+            raise ValueError(f"parts have {sorted(widths)} columns; all must have the same")
+        dtype = np.result_type(*[part.dtype for part in self.parts])
+        self._starts = np.cumsum([0] + [part.shape[0] for part in self.parts])
+        super().__init__(
+            dtype,
+            (int(self._starts[-1]), widths.pop()),
+            sum(part.n_samples for part in self.parts),
+        )
+
+    @property
+    def is_sparse(self):
+        return all(part.is_sparse for part in self.parts)
+
+    @property
+    def squared_norm(self):
+        return float(sum(self.map(_part_squared_norm, self.parts)))
+
+    def row_squared_norms(self):
+        return np.concatenate(list(self.map(_part_row_norms, self.parts)))
+
+    def column_sums(self):
+        return sum(self.map(_part_sums, self.parts))
+
+    def gram(self):
+        return sum(self.map(_part_gram, self.parts))
+
+    def dense_blocks(self):
+        for part in self.parts:
+            yield from part.dense_blocks()
+
+    def rows(self, mask):
+        mask = np.asarray(mask)
+        if mask.dtype != bool:
+            if np.any(np.diff(mask) < 0):
+                raise ValueError("an index into Blocks must be sorted")
+            mask = np.isin(np.arange(self.shape[0]), mask)
+        cut = np.split(mask, self._starts[1:-1])
+        parts = [part.rows(m) for part, m in zip(self.parts, cut, strict=True) if m.any()]
+        return Blocks(parts, self.map)
+
+    def _matmat(self, B):
+        return np.concatenate(list(self.map(_part_product, self.parts, [B] * len(self.parts))))
+
+    def _rmatmat(self, Z):
+        cut = np.split(Z, self._starts[1:-1])
+        return sum(self.map(_part_transposed_product, self.parts, cut))
+
+
+def as_data(X) -> Data:
+    """X as `Data`: an operator as it is, an array or a sparse array as a `Matrix`."""
+    return X if isinstance(X, Data) else Matrix(X)
+
+
+def column_means(X: Data) -> np.ndarray:
+    """Means of the columns in float64, weighted where X is, corrected once for rounding."""
+    base = X.X if isinstance(X, Weighted) else X
+    total = X.n_samples
+    weights = X.weights if isinstance(X, Weighted) else None
+
+    def sums(data):
+        if weights is None:
+            return data.column_sums()
+        return np.asarray(data.T @ weights[:, None], dtype=float).ravel()
+
+    mean = sums(base) / total
+    if base.is_sparse:
+        return mean
+    return mean + sums(Centered(base, mean)) / total
+
+
+def center(X: Data) -> tuple[np.ndarray, Data]:
+    """Column means of X, and X less them, not formed."""
+    mean = column_means(X)
+    if isinstance(X, Weighted):
+        return mean, Weighted(Centered(X.X, mean), X.weights)
+    if isinstance(X, Blocks):
+        return mean, Blocks([Centered(part, mean) for part in X.parts], X.map)
+    return mean, Centered(X, mean)
+
+
+def row_slices(shape) -> Iterator[slice]:
+    """Slices of rows that hold about BLOCK_ENTRIES entries each."""
+    n, d = shape
+    size = max(64, BLOCK_ENTRIES // max(d, 1))
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))
+
+
+def _stack_products(blocks, B, n):
+    out = np.empty((n, B.shape[1]), dtype=B.dtype)
+    start = 0
+    for block in blocks:
+        stop = start + block.shape[0]
+        np.matmul(block, B, out=out[start:stop])
+        start = stop
+    return out
+
+
+def _add_products(blocks, Z, d):
+    out = np.zeros((d, Z.shape[1]), dtype=Z.dtype)
+    start = 0
+    for block in blocks:
+        stop = start + block.shape[0]
+        out += block.T @ Z[start:stop]
+        start = stop
+    return out
+
+
+def _syrk(A):
+    """Upper triangle of A A' in A's dtype; half the work of a general product."""
+    syrk = ssyrk if A.dtype == np.float32 else dsyrk
+    if A.flags.f_contiguous:
+        return syrk(1.0, A)
+    return syrk(1.0, A.T, trans=1)
+
+
+def _symmetric(upper):
+    return np.triu(upper) + np.triu(upper, 1).T
+
+
+def _row_norms(block):
+    return np.einsum("ij,ij->i", block, block, dtype=float, casting="same_kind")
+
+
+def _squared_sum(values):
+    flat = values.ravel(order="K")
+    if flat.dtype == np.float64:
+        return float(flat @ flat)
+    return float(sum(np.sum(part.astype(float) ** 2) for part in _pieces(flat)))
+
+
+def _pieces(flat):
+    for start in range(0, flat.size, BLOCK_ENTRIES):
+        yield flat[start : start + BLOCK_ENTRIES]
+
+
+def _part_squared_norm(part):
+    return part.squared_norm
+
+
+def _part_row_norms(part):
+    return part.row_squared_norms()
+
+
+def _part_sums(part):
+    return part.column_sums()
+
+
+def _part_gram(part):
+    return part.gram()
+
+
+def _part_product(part, B):
+    return part @ B
+
+
+def _part_transposed_product(part, Z):
+    return part.T @ Z

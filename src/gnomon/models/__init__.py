@@ -1,0 +1,1 @@
+"""The papers: named tuples and pure functions."""

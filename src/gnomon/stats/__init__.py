@@ -1,0 +1,1 @@
+"""Densities, posteriors and divergences."""

@@ -1,0 +1,1 @@
+"""What a person touches: comparison, model files, report, command line."""
