@@ -8,7 +8,7 @@ from gnomon.inference.fixed_point import Run, iterate
 
 
 class IterativeFit:
-    """Runs a step in the loop with the user's callback and keeps n_iter_, objective_, converged_."""
+    """Runs a step with the user's callback; keeps n_iter_, objective_ and converged_."""
 
     def _iterate(self, step, state, *, max_iter, tol) -> Run:
         return iterate(step, state, max_iter=max_iter, tol=tol, callback=self.callback)
