@@ -10,6 +10,8 @@ from gnomon.inference.fixed_point import Run, iterate
 class IterativeFit:
     """Runs a step with the user's callback; keeps n_iter_, objective_ and converged_."""
 
+    callback = None
+
     def _iterate(self, step, state, *, max_iter, tol) -> Run:
         return iterate(step, state, max_iter=max_iter, tol=tol, callback=self.callback)
 
