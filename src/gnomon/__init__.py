@@ -5,7 +5,9 @@ from importlib import import_module
 __version__ = "0.1.0"
 
 # Public names are imported when first used, so that `import gnomon` costs next to nothing.
-_HOMES: dict[str, str] = {}
+_HOMES: dict[str, str] = {
+    "Links": "gnomon.estimators.links",
+}
 
 __all__ = sorted(_HOMES)
 

@@ -1,0 +1,341 @@
+"""Links among rows: a graph that survives cross-validation."""
+
+import warnings
+from numbers import Integral
+
+import numpy as np
+from scipy import sparse
+
+from gnomon.linalg import graph
+
+
+class Links:
+    """Undirected, weighted links among the nodes 0, 1, ..., n_nodes - 1.
+
+    Cross-validation cuts everything that looks like an array to the rows of a fold. A square
+    adjacency loses its rows but not its columns, and a list of pairs loses pairs. `Links` does
+    not look like an array: it is handed on whole, and ``sample_index``, an ordinary array with
+    the node of each row, is cut in its place.
+
+    Parameters
+    ----------
+    adjacency : array-like or sparse array of shape (n_nodes, n_nodes)
+        Entry (i, j) is the weight of the link between i and j, 0 for none. Weights are finite
+        and not negative; booleans and integers of any width are read as numbers. Directed links
+        become undirected by the larger of the two weights, so an adjacency and its transpose
+        make the same graph. Links of a node with itself are dropped with a warning.
+
+    Attributes
+    ----------
+    adjacency : csr_array of shape (n_nodes, n_nodes)
+        Symmetric, float64, zero diagonal.
+    n_nodes, n_links : int
+        Numbers of nodes and of links, each link counted once.
+    degrees : ndarray of shape (n_nodes,)
+        Sum of the weights at each node.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnomon import Links
+    >>> links = Links([[0, 1, 0], [1, 0, 0], [0, 1, 0]])
+    >>> links
+    Links(n_nodes=3, n_links=2)
+    >>> links.adjacency.toarray()
+    array([[0., 1., 0.],
+           [1., 0., 1.],
+           [0., 1., 0.]])
+    """
+
+    def __init__(self, adjacency):
+        self.adjacency = _drop_self_links(graph.undirected(_square(adjacency, "adjacency")))
+
+    @classmethod
+    def from_edges(cls, pairs, *, n_nodes=None, weights=None, nodes=None):
+        """Links from pairs of nodes.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2)
+            A link per row. A pair that is given more than once, in either direction, is one
+            link with the largest of its weights.
+        n_nodes : int, optional
+            Number of nodes; by default one more than the largest number in ``pairs``.
+        weights : array-like of shape (n_pairs,), optional
+            A weight per pair; 1 by default.
+        nodes : sequence, optional
+            Names of the nodes in the order of the rows. ``pairs`` then holds names.
+
+        Returns
+        -------
+        Links
+
+        Examples
+        --------
+        >>> from gnomon import Links
+        >>> Links.from_edges([(0, 1), (1, 2)], n_nodes=4)
+        Links(n_nodes=4, n_links=2)
+        >>> Links.from_edges([("a", "c")], nodes=["a", "b", "c"])
+        Links(n_nodes=3, n_links=1)
+        """
+        if nodes is not None:
+            pairs, n_nodes = _numbered(pairs, nodes), len(nodes)
+        pairs = _read_pairs(pairs)
+        n_nodes = _count_nodes(pairs, n_nodes)
+        return cls(graph.from_pairs(pairs, _read_weights(weights, len(pairs)), n_nodes))
+
+    @classmethod
+    def from_edge_index(cls, edge_index, *, n_nodes=None, edge_weight=None):
+        """Links from an edge index of shape (2, n_edges), an array or a torch tensor.
+
+        Parameters
+        ----------
+        edge_index : array-like or tensor of shape (2, n_edges)
+            Sources in the first row, targets in the second.
+        n_nodes : int, optional
+            Number of nodes; by default one more than the largest number in ``edge_index``.
+        edge_weight : array-like or tensor of shape (n_edges,), optional
+            A weight per edge; 1 by default.
+
+        Returns
+        -------
+        Links
+
+        Examples
+        --------
+        >>> from gnomon import Links
+        >>> Links.from_edge_index([[0, 1, 1], [1, 0, 2]])
+        Links(n_nodes=3, n_links=2)
+        """
+        edge_index = _from_tensor(edge_index)
+        if edge_index.ndim != 2 or edge_index.shape[0] != 2:
+            raise ValueError(f"edge_index has shape {edge_index.shape}; accepted is (2, n_edges)")
+        weights = None if edge_weight is None else _from_tensor(edge_weight)
+        return cls.from_edges(edge_index.T, n_nodes=n_nodes, weights=weights)
+
+    @classmethod
+    def from_networkx(cls, graph, *, nodes=None, weight="weight"):
+        """Links from a networkx graph, directed or not.
+
+        Parameters
+        ----------
+        graph : networkx.Graph
+            Any graph of networkx.
+        nodes : sequence, optional
+            The nodes in the order of the rows; by default the order of the graph.
+        weight : str, optional
+            The edge attribute that holds the weight; 1 where an edge has none.
+
+        Returns
+        -------
+        Links
+
+        Examples
+        --------
+        >>> import networkx as nx
+        >>> from gnomon import Links
+        >>> Links.from_networkx(nx.path_graph(4))
+        Links(n_nodes=4, n_links=3)
+        """
+        nodes = list(graph.nodes) if nodes is None else list(nodes)
+        edges = list(graph.edges(data=weight, default=1))
+        pairs = [edge[:2] for edge in edges]
+        return cls.from_edges(pairs, weights=[edge[-1] for edge in edges], nodes=nodes)
+
+    @classmethod
+    def colinks(cls, directed):
+        """Links between nodes that a third one joins, the way of [LYZ09] for web pages.
+
+        Two nodes are linked if another node links to both, or if both link to another. The
+        directed links themselves are left out. Hubs make such a graph dense: a page with k
+        links joins k (k - 1) / 2 pairs.
+
+        Parameters
+        ----------
+        directed : array-like or sparse array of shape (n_nodes, n_nodes)
+            Entry (i, j) is not 0 if i links to j.
+
+        Returns
+        -------
+        Links
+
+        Examples
+        --------
+        >>> from gnomon import Links
+        >>> Links.colinks([[0, 1, 1], [0, 0, 0], [0, 0, 0]]).adjacency.toarray()
+        array([[0., 0., 0.],
+               [0., 0., 1.],
+               [0., 1., 0.]])
+        """
+        return cls(graph.colinks(_square(directed, "directed")))
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return self.adjacency.shape[0]
+
+    @property
+    def n_links(self) -> int:
+        """Number of links, each counted once."""
+        return self.adjacency.nnz // 2
+
+    @property
+    def degrees(self) -> np.ndarray:
+        """Sum of the weights at each node."""
+        return self.adjacency.sum(axis=1)
+
+    def subset(self, sample_index) -> "Links":
+        """The links among some nodes, in the order given.
+
+        Parameters
+        ----------
+        sample_index : array-like of int of shape (n_samples,)
+            Nodes, none of them twice.
+
+        Returns
+        -------
+        Links
+
+        Examples
+        --------
+        >>> from gnomon import Links
+        >>> Links.from_edges([(0, 1), (1, 2), (2, 3)]).subset([3, 2, 0])
+        Links(n_nodes=3, n_links=1)
+        """
+        index = check_sample_index(sample_index, self.n_nodes)
+        part = object.__new__(Links)
+        part.adjacency = self.adjacency[index][:, index]
+        return part
+
+    def __repr__(self):
+        return f"Links(n_nodes={self.n_nodes}, n_links={self.n_links})"
+
+
+def check_sample_index(sample_index, n_nodes) -> np.ndarray:
+    """``sample_index`` as distinct whole numbers from 0 to n_nodes - 1."""
+    index = np.asarray(sample_index)
+    if index.ndim != 1 or (index.dtype.kind not in "iu" and index.size):
+        raise ValueError(
+            f"sample_index has shape {index.shape} and dtype {index.dtype}; accepted is a list of "
+            "node numbers, one per row of X"
+        )
+    index = index.astype(np.intp)
+    if index.size and (index.min() < 0 or index.max() >= n_nodes):
+        raise ValueError(
+            f"sample_index runs from {index.min()} to {index.max()}; links has the nodes 0 to "
+            f"{n_nodes - 1}"
+        )
+    if len(np.unique(index)) < len(index):
+        raise ValueError("sample_index names a node twice; each row of X must be a node of its own")
+    return index
+
+
+def read_links(links, n_rows, sample_index=None) -> Links:
+    """The links among the rows of X, from `Links` or a bare adjacency."""
+    if not isinstance(links, Links):
+        links = _from_bare(links, n_rows if sample_index is None else None)
+    if sample_index is not None:
+        if len(np.atleast_1d(sample_index)) != n_rows:
+            raise ValueError(
+                f"sample_index has {len(np.atleast_1d(sample_index))} entries, X has {n_rows} rows"
+            )
+        return links.subset(sample_index)
+    if links.n_nodes != n_rows:
+        raise ValueError(
+            f"links has {links.n_nodes} nodes, X has {n_rows} rows; pass sample_index, the node of "
+            "each row, where X holds some of the nodes only"
+        )
+    return links
+
+
+def _from_bare(links, n_rows) -> Links:
+    if hasattr(links, "edges") and hasattr(links, "nodes"):
+        raise TypeError("links is a graph object; pass Links.from_networkx(graph)")
+    shape = links.shape if hasattr(links, "shape") else np.shape(links)
+    if n_rows is not None and tuple(shape) != (n_rows, n_rows):
+        raise ValueError(
+            f"links has shape {tuple(shape)}, X has {n_rows} rows; a bare adjacency must be "
+            "square. Cross-validation cuts its rows and not its columns: pass Links(adjacency) "
+            "and sample_index=np.arange(n_rows) instead"
+        )
+    return Links(links)
+
+
+def _square(adjacency, name):
+    """A square matrix of finite numbers >= 0, as float64, so that no product overflows."""
+    A = adjacency if sparse.issparse(adjacency) else np.asarray(adjacency)
+    if A.ndim != 2 or A.shape[0] != A.shape[1] or A.shape[0] == 0:
+        raise ValueError(f"{name} has shape {A.shape}; accepted is a square, (n_nodes, n_nodes)")
+    if A.dtype.kind == "O":
+        A = A.astype(float)
+    if A.dtype.kind not in "biuf":
+        raise TypeError(f"{name} has dtype {A.dtype}; accepted are real numbers or booleans")
+    A = sparse.csr_array(A.astype(float))
+    A.sum_duplicates()
+    if not np.all(np.isfinite(A.data)):
+        raise ValueError(f"{name} has NaN or infinite weights; accepted are finite numbers >= 0")
+    if A.nnz and A.data.min() < 0:
+        raise ValueError(
+            f"{name} has negative weights, the least is {A.data.min()}; accepted are numbers >= 0"
+        )
+    return A
+
+
+def _drop_self_links(A) -> sparse.csr_array:
+    n_self = np.count_nonzero(A.diagonal())
+    if not n_self:
+        return A
+    warnings.warn(
+        f"{n_self} nodes are linked with themselves; these links are left out", stacklevel=3
+    )
+    return graph.without_loops(A)
+
+
+def _numbered(pairs, nodes):
+    number = {node: i for i, node in enumerate(nodes)}
+    if len(number) < len(nodes):
+        raise ValueError("nodes holds a name twice")
+    try:
+        return np.array([(number[a], number[b]) for a, b in pairs]).reshape(-1, 2)
+    except KeyError as error:
+        raise ValueError(f"pairs has the node {error.args[0]!r}, which nodes lacks") from error
+
+
+def _read_pairs(pairs) -> np.ndarray:
+    pairs = np.asarray(pairs)
+    if pairs.size == 0:
+        return np.empty((0, 2), dtype=np.int64)
+    if pairs.ndim != 2 or pairs.shape[1] != 2:
+        raise ValueError(f"pairs has shape {pairs.shape}; accepted is (n_pairs, 2)")
+    if pairs.dtype.kind not in "iu":
+        raise TypeError(f"pairs has dtype {pairs.dtype}; accepted are whole numbers, or pass nodes")
+    if pairs.min() < 0:
+        raise ValueError(f"pairs has the node {pairs.min()}; accepted are numbers from 0")
+    return pairs.astype(np.int64)
+
+
+def _read_weights(weights, n_pairs) -> np.ndarray:
+    weights = np.ones(n_pairs) if weights is None else np.asarray(weights, dtype=float)
+    if weights.shape != (n_pairs,):
+        raise ValueError(f"weights has shape {weights.shape}; accepted is ({n_pairs},)")
+    if not np.all(weights >= 0) or np.isinf(weights).any():
+        raise ValueError("weights has NaN, infinite or negative entries; accepted are numbers >= 0")
+    return weights
+
+
+def _count_nodes(pairs, n_nodes) -> int:
+    least = int(pairs.max(initial=-1)) + 1
+    if n_nodes is None:
+        n_nodes = least
+    if isinstance(n_nodes, bool) or not isinstance(n_nodes, Integral) or n_nodes < max(least, 1):
+        raise ValueError(
+            f"n_nodes == {n_nodes!r}; accepted are integers from {max(least, 1)}, one more than "
+            "the largest number in pairs"
+        )
+    return int(n_nodes)
+
+
+def _from_tensor(values) -> np.ndarray:
+    for method in ("detach", "cpu", "numpy"):
+        values = getattr(values, method)() if hasattr(values, method) else values
+    return np.asarray(values)

@@ -1,0 +1,195 @@
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+from gnomon import Links
+from gnomon.estimators.links import read_links
+
+
+def path(n):
+    return np.diag(np.ones(n - 1), 1) + np.diag(np.ones(n - 1), -1)
+
+
+def test_every_way_in_makes_the_same_graph():
+    nx = pytest.importorskip("networkx")
+    pairs = [(0, 1), (1, 2), (2, 3)]
+    named = [("abcd"[i], "abcd"[j]) for i, j in pairs]
+    ways = [
+        Links(path(4)),
+        Links(sparse.coo_array(path(4))),
+        Links.from_edges(pairs),
+        Links.from_edges(named, nodes="abcd"),
+        Links.from_edge_index(np.transpose(pairs)),
+        Links.from_networkx(nx.path_graph(4)),
+        Links.from_networkx(nx.DiGraph(nx.path_graph(4))),
+    ]
+    for links in ways:
+        assert_array_equal(links.adjacency.toarray(), path(4))
+        assert (links.n_nodes, links.n_links) == (4, 3)
+
+
+def test_networkx_nodes_come_in_the_order_asked_for():
+    nx = pytest.importorskip("networkx")
+    graph = nx.Graph()
+    graph.add_edge("b", "a", weight=2.5)
+    graph.add_node("c")
+    links = Links.from_networkx(graph, nodes=["a", "c", "b"])
+    assert links.adjacency[0, 2] == 2.5
+    assert links.n_links == 1
+
+
+def test_an_adjacency_and_its_transpose_agree(rng):
+    A = rng.random((6, 6)) * (rng.random((6, 6)) < 0.4)
+    np.fill_diagonal(A, 0)
+    expected = np.maximum(A, A.T)
+    assert_array_equal(Links(A).adjacency.toarray(), expected)
+    assert_array_equal(Links(A.T).adjacency.toarray(), expected)
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8, np.int64, np.float32])
+def test_a_hub_of_small_integers_equals_floats(dtype):
+    n = 300
+    star = np.zeros((n, n), dtype=dtype)
+    star[0, 1:] = star[1:, 0] = 1
+    A = Links(star).adjacency
+    assert A.dtype == np.float64
+    assert (A @ A)[0, 0] == n - 1
+
+
+def test_weights_are_used_as_given_and_the_largest_of_a_repeated_pair_counts():
+    links = Links.from_edges([(0, 1), (1, 0), (1, 2)], weights=[0.5, 2.0, 3.0])
+    assert_array_equal(links.adjacency.toarray(), [[0, 2, 0], [2, 0, 3], [0, 3, 0]])
+    assert_array_equal(links.degrees, [2, 5, 3])
+
+
+def test_repeated_entries_of_a_sparse_adjacency_add_up_as_sparse_arrays_do():
+    A = sparse.coo_array(([1.0, 2.0], ([0, 0], [1, 1])), shape=(2, 2))
+    assert Links(A).adjacency[0, 1] == 3
+
+
+def test_self_links_are_dropped_with_a_warning():
+    with pytest.warns(UserWarning, match="2 nodes are linked with themselves"):
+        links = Links(path(3) + np.diag([1, 0, 1]))
+    assert_array_equal(links.adjacency.toarray(), path(3))
+
+
+def test_what_is_passed_in_is_left_alone():
+    A = sparse.csr_array(path(3) + np.eye(3))
+    before = A.toarray()
+    with pytest.warns(UserWarning):
+        Links(A)
+    assert_array_equal(A.toarray(), before)
+
+
+@pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf])
+def test_bad_weights_are_refused(weight):
+    A = path(3)
+    A[0, 1] = weight
+    with pytest.raises(ValueError, match="adjacency has"):
+        Links(A)
+    with pytest.raises(ValueError, match="weights has"):
+        Links.from_edges([(0, 1)], weights=[weight])
+
+
+@pytest.mark.parametrize(
+    "bad", [np.ones((2, 3)), np.ones(3), np.ones((0, 0)), sparse.csr_array((2, 3))]
+)
+def test_a_shape_that_is_no_square_is_refused(bad):
+    with pytest.raises(ValueError, match="adjacency has shape"):
+        Links(bad)
+
+
+def test_text_is_no_adjacency():
+    with pytest.raises(TypeError, match="adjacency has dtype"):
+        Links(np.array([["a", "b"], ["c", "d"]]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (dict(pairs=[(0, 5)], n_nodes=3), "n_nodes == 3"),
+        (dict(pairs=[(-1, 2)]), "node -1"),
+        (dict(pairs=[(0, 1, 2)]), "pairs has shape"),
+        (dict(pairs=[(0, 1)], weights=[1, 2]), "weights has shape"),
+        (dict(pairs=[("a", "z")], nodes=["a", "b"]), "'z'"),
+        (dict(pairs=[], nodes=["a", "a"]), "a name twice"),
+    ],
+)
+def test_bad_pairs_are_refused_by_name(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        Links.from_edges(**arguments)
+
+
+def test_numbers_beyond_32_bits_do_not_wrap():
+    with pytest.raises(ValueError, match="n_nodes == 10"):
+        Links.from_edges(np.array([[0, 2**40]]), n_nodes=10)
+    narrow = Links(path(5)).adjacency
+    wide = sparse.csr_array(
+        (narrow.data, narrow.indices.astype(np.int64), narrow.indptr.astype(np.int64)), shape=(5, 5)
+    )
+    assert_array_equal(Links(wide).adjacency.toarray(), path(5))
+
+
+def test_pairs_with_fractions_are_refused():
+    with pytest.raises(TypeError, match="pairs has dtype"):
+        Links.from_edges([(0.5, 1.0)])
+
+
+def test_no_pairs_make_a_graph_without_links():
+    assert Links.from_edges([], n_nodes=3).n_links == 0
+
+
+def test_subset_keeps_the_order_given():
+    A = np.arange(16.0).reshape(4, 4)
+    A = np.triu(A, 1) + np.triu(A, 1).T
+    links = Links(A).subset([2, 0, 3])
+    assert_allclose(links.adjacency.toarray(), A[np.ix_([2, 0, 3], [2, 0, 3])])
+
+
+@pytest.mark.parametrize(
+    ("index", "words"), [([0, 0], "twice"), ([0, 9], "runs from 0 to 9"), ([0.5, 1.0], "dtype")]
+)
+def test_a_bad_sample_index_is_refused(index, words):
+    with pytest.raises(ValueError, match=words):
+        Links(path(4)).subset(index)
+
+
+def test_links_are_no_array_so_that_cross_validation_hands_them_on_whole():
+    links = Links(path(4))
+    for attribute in ("__len__", "shape", "__array__", "__getitem__", "iloc"):
+        assert not hasattr(links, attribute)
+
+
+def test_a_cut_adjacency_is_refused_with_the_way_out():
+    with pytest.raises(ValueError, match=r"pass Links\(adjacency\)"):
+        read_links(sparse.csr_array(path(6))[:4], 4)
+
+
+def test_a_graph_object_is_refused_with_the_way_out():
+    nx = pytest.importorskip("networkx")
+    with pytest.raises(TypeError, match=r"Links\.from_networkx"):
+        read_links(nx.path_graph(3), 3)
+
+
+def test_links_of_other_rows_are_refused():
+    with pytest.raises(ValueError, match="pass sample_index"):
+        read_links(Links(path(4)), 3)
+    with pytest.raises(ValueError, match="sample_index has 2 entries, X has 3 rows"):
+        read_links(Links(path(4)), 3, sample_index=[0, 1])
+
+
+def test_rows_and_nodes_meet_through_sample_index():
+    A = read_links(Links(path(4)), 2, sample_index=[3, 2]).adjacency
+    assert_array_equal(A.toarray(), [[0, 1], [1, 0]])
+
+
+def test_links_survive_pickle():
+    links = pickle.loads(pickle.dumps(Links(path(4))))
+    assert_array_equal(links.adjacency.toarray(), path(4))
+
+
+def test_repr_counts():
+    assert repr(Links(path(4))) == "Links(n_nodes=4, n_links=3)"
