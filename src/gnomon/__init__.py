@@ -7,6 +7,9 @@ __version__ = "0.1.0"
 # Public names are imported when first used, so that `import gnomon` costs next to nothing.
 _HOMES: dict[str, str] = {
     "Links": "gnomon.estimators.links",
+    "LabelledOnly": "gnomon.estimators.labelled",
+    "SemiSupervisedSplit": "gnomon.estimators.selection",
+    "labelled_scorer": "gnomon.estimators.labelled",
 }
 
 __all__ = sorted(_HOMES)

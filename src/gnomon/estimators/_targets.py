@@ -1,6 +1,7 @@
 """From y to numbers and back.
 
 Unlabelled is -1 or None for classes, NaN for numbers and for entries of a matrix of outputs.
+Where -1 and 1 are the only labels, they are two classes and -1 is one of them.
 """
 
 from typing import NamedTuple
@@ -9,6 +10,8 @@ import numpy as np
 from sklearn.utils.validation import column_or_1d
 
 UNLABELLED = -1
+# Whole numbers stored as floats are classes if there are few of them, measurements otherwise.
+MOST_FLOAT_CLASSES = 20
 
 
 class Classes(NamedTuple):
@@ -32,6 +35,39 @@ def encode_classes(y, n_samples) -> Classes:
     codes = np.full(n_samples, UNLABELLED)
     names, codes[~missing] = _unique(y[~missing])
     return Classes(names, codes)
+
+
+def labelled_rows(y) -> np.ndarray:
+    """Mask of the rows of y that have a label; in a matrix, of those without a gap.
+
+    Numbers with fractions are measurements, so -1 is a value among them and NaN the gap.
+    """
+    y = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+    if y.ndim == 2 and y.shape[1] > 1:
+        return ~np.isnan(y.astype(float)).any(axis=1)
+    y = y.ravel()
+    if y.dtype.kind == "f":
+        finite = y[np.isfinite(y)]
+        if np.any(finite != np.floor(finite)):
+            return ~np.isnan(y)
+    return ~_is_unlabelled(y)
+
+
+def has_classes(y) -> bool:
+    """Whether y, without gaps, holds classes: one column, no fractions, few values if floats."""
+    y = np.asarray(y)
+    if y.ndim != 1:
+        return False
+    if y.dtype.kind != "f":
+        return True
+    return bool(np.all(y == np.floor(y))) and len(np.unique(y)) <= MOST_FLOAT_CLASSES
+
+
+def plain_labels(y) -> np.ndarray:
+    """Labels without gaps in the plainest dtype, so that scikit-learn knows them for classes."""
+    if y.dtype == object:
+        return np.array(y.tolist())
+    return y.astype(int) if y.dtype.kind == "f" and has_classes(y) else y
 
 
 def require_classes(classes: Classes, owner, at_least=2):
@@ -88,11 +124,16 @@ def _check_whole_numbers(y):
 
 def _is_unlabelled(y):
     if y.dtype.kind in "iuf":
-        missing = y == UNLABELLED if y.dtype.kind != "u" else np.zeros(len(y), dtype=bool)
-        return missing | np.isnan(y) if y.dtype.kind == "f" else missing
+        missing = np.isnan(y) if y.dtype.kind == "f" else np.zeros(len(y), dtype=bool)
+        return missing if _is_signed(y[~missing]) else missing | (y == UNLABELLED)
     if y.dtype.kind != "O":
         return np.zeros(len(y), dtype=bool)
     return np.array([_entry_is_missing(value) for value in y], dtype=bool)
+
+
+def _is_signed(y):
+    """Whether y is the usual coding of two classes by -1 and 1, where -1 is a class."""
+    return np.array_equal(np.unique(y), [-1, 1])
 
 
 def _entry_is_missing(value):

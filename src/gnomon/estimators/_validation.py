@@ -67,6 +67,22 @@ def read_weights(sample_weight, n):
     return weights
 
 
+def n_rows(X) -> int:
+    """Number of rows of anything array-like, before it is checked."""
+    return X.shape[0] if hasattr(X, "shape") else len(X)
+
+
+def take_rows(X, keep):
+    """Rows of an array, a sparse array, a data frame or a list that a mask or an index selects."""
+    keep = np.asarray(keep)
+    index = np.flatnonzero(keep) if keep.dtype == bool else keep
+    if hasattr(X, "iloc"):
+        return X.iloc[index]
+    if sparse.issparse(X):
+        return X.tocsr()[index]
+    return X[index] if hasattr(X, "shape") else np.asarray(X)[index]
+
+
 def check_integer(name, value, *, low, high=None, high_is=""):
     """Value as an int in [low, high]; ``high_is`` says in the error where the limit comes from."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):

@@ -1,0 +1,240 @@
+"""Fits and scores that look at labelled rows only.
+
+The last step of a pipeline would take -1 for a class to learn and to be scored on.
+"""
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.metrics import check_scoring
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from gnomon.estimators._targets import labelled_rows, plain_labels
+from gnomon.estimators._validation import n_rows, take_rows
+
+
+class LabelledOnly(MetaEstimatorMixin, BaseEstimator):
+    """Fits an estimator on the labelled rows only.
+
+    A classifier at the end of a pipeline would take -1 for a class; this leaves such rows out
+    of its fit.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A classifier, regressor or supervised transformer.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted copy.
+    classes_ : array of shape (n_classes,)
+        The classes, for classifiers.
+
+    See Also
+    --------
+    SemiSupervisedSplit : Splits that hold out labelled rows only.
+
+    Examples
+    --------
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from gnomon import LabelledOnly
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, -1, -1, 1]
+    >>> LabelledOnly(KNeighborsClassifier(1)).fit(X, y).predict(X).tolist()
+    [0, 0, 1, 1]
+    """
+
+    def __init__(self, estimator):
+        self.estimator = estimator
+
+    def fit(self, X, y, **fit_params):
+        """Fit on the rows that have a label.
+
+        Parameters
+        ----------
+        X : array-like or sparse array of shape (n_samples, n_features)
+            Inputs.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            -1, None or NaN mark unlabelled rows.
+        **fit_params : dict
+            Passed on to the estimator's fit as they are.
+
+        Returns
+        -------
+        self : LabelledOnly
+            Fitted.
+        """
+        estimator = clone(self.estimator)
+        keep = labelled_rows(y) if y is not None else slice(None)
+        if y is None or np.all(keep) or len(keep) != n_rows(X):
+            estimator.fit(X, y, **fit_params)
+        else:
+            estimator.fit(take_rows(X, keep), plain_labels(np.asarray(y)[keep]), **fit_params)
+        self.estimator_ = estimator
+        return self
+
+    @property
+    def classes_(self):
+        """The classes of the fitted estimator."""
+        return self.estimator_.classes_
+
+    @property
+    def n_features_in_(self):
+        """Number of features seen in fit."""
+        return self.estimator_.n_features_in_
+
+    @available_if(lambda self: hasattr(self.estimator, "predict"))
+    def predict(self, X):
+        """Predict with the fitted estimator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        y : array of shape (n_samples,) or (n_samples, n_outputs)
+            Predictions.
+        """
+        check_is_fitted(self)
+        return self.estimator_.predict(X)
+
+    @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
+    def predict_proba(self, X):
+        """Class probabilities of the fitted estimator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        probabilities : array of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        check_is_fitted(self)
+        return self.estimator_.predict_proba(X)
+
+    @available_if(lambda self: hasattr(self.estimator, "decision_function"))
+    def decision_function(self, X):
+        """Decision values of the fitted estimator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        values : array of shape (n_samples,) or (n_samples, n_classes)
+            As the estimator gives them.
+        """
+        check_is_fitted(self)
+        return self.estimator_.decision_function(X)
+
+    @available_if(lambda self: hasattr(self.estimator, "transform"))
+    def transform(self, X):
+        """Transform with the fitted estimator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        Z : array of shape (n_samples, n_components)
+            As the estimator gives it.
+        """
+        check_is_fitted(self)
+        return self.estimator_.transform(X)
+
+    def score(self, X, y):
+        """Score of the fitted estimator on the rows that have a label.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            -1, None or NaN mark unlabelled rows.
+
+        Returns
+        -------
+        score : float
+            As the estimator gives it.
+        """
+        check_is_fitted(self)
+        return labelled_scorer()(self.estimator_, X, y)
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "estimator_")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags = inner.classifier_tags
+        tags.regressor_tags = inner.regressor_tags
+        tags.transformer_tags = inner.transformer_tags
+        tags.target_tags = inner.target_tags
+        tags.input_tags = inner.input_tags
+        return tags
+
+
+class _LabelledScorer:
+    """A scorer over the labelled rows; a class, so that it can be pickled."""
+
+    def __init__(self, scoring):
+        self.scoring = scoring
+
+    def __call__(self, estimator, X, y, **params):
+        keep = labelled_rows(y)
+        if not keep.any():
+            return np.nan
+        scorer = check_scoring(estimator, scoring=self.scoring)
+        if keep.all():
+            return scorer(estimator, X, y, **params)
+        return scorer(estimator, take_rows(X, keep), plain_labels(np.asarray(y)[keep]), **params)
+
+    def __repr__(self):
+        return f"labelled_scorer({self.scoring!r})"
+
+
+def labelled_scorer(scoring=None):
+    """A scorer that looks at the labelled rows only.
+
+    Parameters
+    ----------
+    scoring : str, callable or None, default=None
+        As in scikit-learn: a name, a scorer, or None for the estimator's own ``score``.
+
+    Returns
+    -------
+    scorer : callable
+        ``scorer(estimator, X, y)``; NaN where y has no labelled row.
+
+    See Also
+    --------
+    SemiSupervisedSplit : Splits that hold out labelled rows only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from gnomon import LabelledOnly, SemiSupervisedSplit, labelled_scorer
+    >>> X, y = load_iris(return_X_y=True)
+    >>> y[np.arange(150) % 5 > 0] = -1
+    >>> model = LabelledOnly(KNeighborsClassifier(1))
+    >>> scores = cross_val_score(
+    ...     model, X, y, cv=SemiSupervisedSplit(5), scoring=labelled_scorer("accuracy")
+    ... )
+    >>> round(float(scores.mean()), 2)
+    1.0
+    """
+    return _LabelledScorer(scoring)

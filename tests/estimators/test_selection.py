@@ -1,0 +1,184 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.datasets import load_digits, load_iris
+from sklearn.decomposition import PCA
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    StratifiedKFold,
+    cross_val_score,
+    cross_validate,
+)
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.semi_supervised import SelfTrainingClassifier
+
+from gnomon import LabelledOnly, SemiSupervisedSplit, labelled_scorer
+
+
+@pytest.fixture
+def partly_labelled_iris():
+    X, y = load_iris(return_X_y=True)
+    y = y.copy()
+    y[np.arange(150) % 5 > 0] = -1
+    return X, y
+
+
+def splits(splitter, y):
+    return list(splitter.split(np.zeros((len(y), 1)), y))
+
+
+def test_unlabelled_rows_are_in_every_training_fold_and_in_no_test(partly_labelled_iris):
+    _, y = partly_labelled_iris
+    for train, test in splits(SemiSupervisedSplit(5), y):
+        assert np.isin(np.flatnonzero(y == -1), train).all()
+        assert (y[test] != -1).all()
+        assert_array_equal(np.sort(np.r_[train, test]), np.arange(150))
+
+
+def test_every_labelled_row_is_tested_once(partly_labelled_iris):
+    _, y = partly_labelled_iris
+    tests = np.concatenate([test for _, test in splits(SemiSupervisedSplit(5), y)])
+    assert_array_equal(np.sort(tests), np.flatnonzero(y != -1))
+
+
+def test_two_labels_a_class_leave_one_in_training():
+    y = np.r_[np.repeat(np.arange(6), 2), np.full(20, -1)]
+    for train, _ in splits(SemiSupervisedSplit(5), y):
+        assert set(y[train]) == {-1, 0, 1, 2, 3, 4, 5}
+
+
+def test_a_class_with_one_label_stays_in_training():
+    y = np.array([0, 0, 0, 1, 1, 2, -1])
+    for train, _ in splits(SemiSupervisedSplit(3), y):
+        assert 5 in train
+
+
+def test_a_splitter_splits_the_labelled_rows(partly_labelled_iris):
+    X, y = partly_labelled_iris
+    rows = np.flatnonzero(y != -1)
+    inner = StratifiedKFold(3)
+    expected = [rows[test] for _, test in inner.split(X[rows], y[rows])]
+    actual = [test for _, test in splits(SemiSupervisedSplit(inner), y)]
+    for left, right in zip(actual, expected, strict=True):
+        assert_array_equal(left, right)
+
+
+def test_groups_stay_together():
+    y, groups = np.array([0, 1, 0, 1, 0, 1, -1, -1]), np.array([0, 0, 1, 1, 2, 2, 0, 1])
+    for train, test in SemiSupervisedSplit(GroupKFold(3)).split(y[:, None], y, groups):
+        labelled = train[y[train] != -1]
+        assert not set(groups[test]) & set(groups[labelled])
+
+
+def test_unlabelled_rows_of_ready_made_splits_are_moved_to_training():
+    y = np.array([0, -1, 1, 0, 1, -1])
+    ready = [(np.array([0, 1, 2]), np.array([3, 4, 5]))]
+    ((train, test),) = splits(SemiSupervisedSplit(ready), y)
+    assert_array_equal(test, [3, 4])
+    assert_array_equal(train, [0, 1, 2, 5])
+
+
+def test_numbers_are_split_at_nan_and_keep_minus_one():
+    y = np.array([0.5, -1.0, np.nan, 2.5, 3.5])
+    tests = np.concatenate([test for _, test in splits(SemiSupervisedSplit(2), y)])
+    assert_array_equal(np.sort(tests), [0, 1, 3, 4])
+
+
+def test_number_of_splits_is_that_of_split(partly_labelled_iris):
+    X, y = partly_labelled_iris
+    assert SemiSupervisedSplit(4).get_n_splits(X, y) == 4
+    assert SemiSupervisedSplit(4).get_n_splits() == 4
+
+
+def test_folds_repeat_with_the_seed_and_change_with_it():
+    y = np.repeat([0, 1], 20)
+    first, again = splits(SemiSupervisedSplit(5), y), splits(SemiSupervisedSplit(5), y)
+    other = splits(SemiSupervisedSplit(5, random_state=1), y)
+    assert_array_equal(first[0][1], again[0][1])
+    assert not np.array_equal(first[0][1], other[0][1])
+
+
+def test_no_label_is_an_error_that_names_y():
+    with pytest.raises(ValueError, match="y has no labelled row"):
+        splits(SemiSupervisedSplit(5), np.full(4, -1))
+
+
+def test_one_label_in_every_class_is_an_error_that_names_y():
+    with pytest.raises(ValueError, match="y has one labelled row in every class"):
+        splits(SemiSupervisedSplit(5), np.array([0, 1, 2, -1]))
+
+
+def test_scores_equal_a_loop_by_hand(partly_labelled_iris):
+    X, y = partly_labelled_iris
+    model = make_pipeline(PCA(2), LabelledOnly(KNeighborsClassifier(3)))
+    by_hand = []
+    for train, test in SemiSupervisedSplit(5).split(X, y):
+        pca = PCA(2).fit(X[train])
+        known = train[y[train] != -1]
+        knn = KNeighborsClassifier(3).fit(pca.transform(X[known]), y[known])
+        by_hand.append(np.mean(knn.predict(pca.transform(X[test])) == y[test]))
+    scores = cross_val_score(
+        model, X, y, cv=SemiSupervisedSplit(5), scoring=labelled_scorer("accuracy")
+    )
+    assert_allclose(scores, by_hand)
+
+
+def test_the_naive_call_scores_minus_one_as_a_class():
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:600], y[:600].copy()
+    y[np.random.default_rng(0).random(600) < 0.8] = -1
+    model = SelfTrainingClassifier(KNeighborsClassifier(1))
+    naive = cross_val_score(model, X, y, cv=5).mean()
+    ours = cross_val_score(model, X, y, cv=SemiSupervisedSplit(5), scoring=labelled_scorer())
+    assert naive < 0.25
+    assert ours.mean() > 0.85
+
+
+def test_the_scorer_alone_ignores_unlabelled_rows(partly_labelled_iris):
+    X, y = partly_labelled_iris
+    model = LabelledOnly(KNeighborsClassifier(1)).fit(X, y)
+    known = y != -1
+    expected = np.mean(model.predict(X[known]) == y[known])
+    assert labelled_scorer("accuracy")(model, X, y) == expected
+    assert np.isnan(labelled_scorer("accuracy")(model, X, np.full(150, -1)))
+
+
+def test_grid_search_chooses_by_labelled_rows(partly_labelled_iris):
+    X, y = partly_labelled_iris
+    search = GridSearchCV(
+        make_pipeline(PCA(), LabelledOnly(KNeighborsClassifier(1))),
+        {"pca__n_components": [1, 2, 3]},
+        cv=SemiSupervisedSplit(3),
+        scoring=labelled_scorer("accuracy"),
+        n_jobs=2,
+    ).fit(X, y)
+    assert search.best_score_ > 0.85
+    assert -1 not in search.predict(X)
+
+
+def test_strings_with_none_are_scored_as_classes(partly_labelled_iris):
+    X, y = partly_labelled_iris
+    names = np.array(["a", "b", "c", None], dtype=object)[y]
+    result = cross_validate(
+        LabelledOnly(KNeighborsClassifier(1)),
+        X,
+        names,
+        cv=SemiSupervisedSplit(5),
+        scoring=labelled_scorer("balanced_accuracy"),
+    )
+    expected = cross_validate(
+        LabelledOnly(KNeighborsClassifier(1)),
+        X,
+        y,
+        cv=SemiSupervisedSplit(5),
+        scoring=labelled_scorer("balanced_accuracy"),
+    )
+    assert_allclose(result["test_score"], expected["test_score"])
+
+
+def test_splitter_repr_and_clone_of_a_search(partly_labelled_iris):
+    search = GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [1]}, cv=SemiSupervisedSplit(5))
+    assert "SemiSupervisedSplit" in repr(clone(search).cv)
