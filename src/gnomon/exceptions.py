@@ -3,3 +3,7 @@
 
 class NumericalError(ArithmeticError):
     """A computation left the range where its result means anything."""
+
+
+class ModelFileError(ValueError):
+    """A file that is not a whole gnomon model file, or a model that such a file cannot hold."""

@@ -1,0 +1,265 @@
+"""Values as a JSON tree plus named arrays, and back.
+
+Numbers, strings, None, booleans and lists stand for themselves; everything else is an object
+with one tag that says how to rebuild it. No tag names code: estimators are looked up among
+gnomon's public names, named tuples among those that gnomon itself defines.
+"""
+
+import math
+import re
+from importlib import import_module
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+
+import gnomon
+from gnomon.exceptions import ModelFileError
+
+# Objectives are long lists of numbers: as an array they are exact and small.
+LONG_LIST = 16
+STORED_KINDS = "biuf"
+STORED_SIZES = (1, 2, 4, 8)
+SPARSE_PARTS = {"csr": ("data", "indices", "indptr"), "csc": ("data", "indices", "indptr")}
+TUPLE_HOME = re.compile(r"gnomon\.(linalg|stats|inference|models|estimators)\.[a-z_0-9]+")
+ATTRIBUTE = re.compile(r"_{0,2}[A-Za-z][A-Za-z0-9_]*")
+
+
+class Encoder:
+    """Turns values into a JSON tree; collects the arrays on the way."""
+
+    def __init__(self):
+        self.arrays: dict[str, np.ndarray] = {}
+
+    def encode(self, value, where):
+        """The tree of a value; ``where`` names it in the error if it cannot be stored."""
+        for accepts, encode in self._rules():
+            if accepts(value):
+                return encode(value, where)
+        raise ModelFileError(
+            f"{where} is {_describe(value)}, which a model file does not hold; accepted are "
+            "numbers, strings, None, arrays, lists, dictionaries, and gnomon's own estimators"
+        )
+
+    def _rules(self):
+        return (
+            (lambda v: isinstance(v, np.generic), self._scalar),
+            (lambda v: v is None or isinstance(v, bool | int | str), lambda v, _: v),
+            (lambda v: isinstance(v, float), lambda v, _: encode_float(v)),
+            (lambda v: isinstance(v, np.ndarray), self._array),
+            (sparse.issparse, self._sparse),
+            (lambda v: isinstance(v, tuple) and hasattr(v, "_fields"), self._named_tuple),
+            (lambda v: isinstance(v, tuple), self._tuple),
+            (lambda v: isinstance(v, list), self._list),
+            (lambda v: isinstance(v, dict), self._dictionary),
+            (lambda v: isinstance(v, BaseEstimator), self._estimator),
+        )
+
+    def _store(self, array) -> str:
+        name = f"a{len(self.arrays)}"
+        native = array.astype(array.dtype.newbyteorder("="), copy=False)
+        # safetensors writes the buffer as it lies in memory, so the order must be C.
+        self.arrays[name] = native.copy(order="C")
+        return name
+
+    def _scalar(self, value, where):
+        if isinstance(value, str):
+            return str(value)
+        return {"scalar": self._array(np.asarray(value), where)}
+
+    def _array(self, array, where):
+        if type(array) is not np.ndarray:
+            array = _plain(array, where)
+        kind = array.dtype.kind
+        if kind in STORED_KINDS and array.dtype.itemsize in STORED_SIZES:
+            return self._numbers(array)
+        if kind in "mM":
+            return {"time": self._numbers(array.view(np.int64)), "dtype": array.dtype.str}
+        if kind not in "UO":
+            raise ModelFileError(f"{where} is {_describe(array)}; numbers and strings are accepted")
+        items = [self.encode(item, f"an entry of {where}") for item in array.ravel().tolist()]
+        return {"strings" if kind == "U" else "objects": items, "shape": list(array.shape)}
+
+    def _numbers(self, array):
+        # Memory order is part of the answer: sums over another order differ in the last bits.
+        if array.ndim > 1 and array.flags.f_contiguous and not array.flags.c_contiguous:
+            return {"array": self._store(array.T), "order": "F"}
+        return {"array": self._store(array)}
+
+    def _sparse(self, matrix, where):
+        if matrix.format not in SPARSE_PARTS:
+            matrix = matrix.tocsr()
+        parts = {part: getattr(matrix, part) for part in SPARSE_PARTS[matrix.format]}
+        return {
+            "sparse": matrix.format,
+            "shape": list(matrix.shape),
+            "old": isinstance(matrix, sparse.spmatrix),
+            "parts": {part: self._array(array, where) for part, array in parts.items()},
+        }
+
+    def _named_tuple(self, value, where):
+        home = f"{type(value).__module__}:{type(value).__name__}"
+        find_named_tuple(home)
+        fields = {name: getattr(value, name) for name in value._fields}
+        return {"record": home, "fields": self._mapping(fields, where)}
+
+    def _tuple(self, value, where):
+        return {"tuple": self._items(value, where)}
+
+    def _list(self, value, where):
+        if len(value) > LONG_LIST and all(type(item) is float for item in value):
+            return {"floats": self._store(np.array(value))}
+        return self._items(value, where)
+
+    def _items(self, value, where):
+        return [self.encode(item, f"{where}[{i}]") for i, item in enumerate(value)]
+
+    def _dictionary(self, value, where):
+        pairs = value.items()
+        return {"dict": [[self.encode(k, where), self.encode(v, where)] for k, v in pairs]}
+
+    def _mapping(self, values, where):
+        return {name: self.encode(value, f"{where}.{name}") for name, value in values.items()}
+
+    def _estimator(self, model, where):
+        name = type(model).__name__
+        if find_estimator(name) is not type(model):
+            raise ModelFileError(f"{where} is {_describe(model)}, not gnomon's {name}")
+        params = model.get_params(deep=False)
+        fitted = {key: value for key, value in vars(model).items() if key not in params}
+        return {
+            "estimator": name,
+            "params": self._mapping(params, where),
+            "attributes": self._mapping(fitted, where),
+        }
+
+
+class Decoder:
+    """Turns the tree of an `Encoder` and its arrays into values; refuses what it does not know."""
+
+    def __init__(self, arrays):
+        self.arrays = arrays
+        self.rules = {
+            "float": self._float,
+            "scalar": lambda node: self.decode(node["scalar"])[()],
+            "array": self._array,
+            "time": self._time,
+            "strings": lambda node: self._entries(node, "strings", str),
+            "objects": lambda node: self._entries(node, "objects", object),
+            "sparse": self._sparse,
+            "record": self._record,
+            "tuple": lambda node: tuple(self._items(node["tuple"])),
+            "floats": lambda node: self._named(node["floats"]).tolist(),
+            "dict": lambda node: {self.decode(k): self.decode(v) for k, v in node["dict"]},
+            "estimator": self._estimator,
+        }
+
+    def decode(self, node):
+        """The value of a tree."""
+        if isinstance(node, list):
+            return self._items(node)
+        if not isinstance(node, dict):
+            return node
+        tag = next(iter(node), None)
+        if tag not in self.rules:
+            raise ModelFileError(f"the file holds a value of the unknown kind {tag!r}")
+        return self.rules[tag](node)
+
+    def _items(self, nodes):
+        return [self.decode(node) for node in nodes]
+
+    def _mapping(self, nodes):
+        return {name: self.decode(node) for name, node in nodes.items()}
+
+    def _named(self, name):
+        if name not in self.arrays:
+            raise ModelFileError(f"the file names an array {name!r} that it does not hold")
+        return self.arrays[name]
+
+    def _float(self, node):
+        return {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}[node["float"]]
+
+    def _array(self, node):
+        array = self._named(node["array"])
+        return array.T if node.get("order") == "F" else array
+
+    def _time(self, node):
+        dtype = np.dtype(node["dtype"])
+        if dtype.kind not in "mM":
+            raise ModelFileError(f"the file holds times of the kind {node['dtype']!r}")
+        return self.decode(node["time"]).view(dtype)
+
+    def _entries(self, node, tag, dtype):
+        items = self._items(node[tag])
+        if dtype is str and not all(isinstance(item, str) for item in items):
+            raise ModelFileError("the file holds an array of strings with other entries in it")
+        flat = np.empty(len(items), dtype=object)
+        flat[:] = items
+        return flat.reshape(node["shape"]).astype(dtype)
+
+    def _sparse(self, node):
+        names = SPARSE_PARTS[node["sparse"]]
+        kind = "matrix" if node["old"] else "array"
+        build = getattr(sparse, f"{node['sparse']}_{kind}")
+        parts = tuple(self.decode(node["parts"][name]) for name in names)
+        matrix = build(parts, shape=tuple(node["shape"]))
+        # SciPy's loops trust the indices: a wrong one would read memory that is not ours.
+        matrix.check_format(full_check=True)
+        return matrix
+
+    def _record(self, node):
+        record = find_named_tuple(node["record"])
+        return record(**self._mapping(node["fields"]))
+
+    def _estimator(self, node):
+        cls = find_estimator(node["estimator"])
+        model = cls(**self._mapping(node["params"]))
+        for name, value in self._mapping(node["attributes"]).items():
+            if not ATTRIBUTE.fullmatch(name) or callable(getattr(cls, name, None)):
+                raise ModelFileError(f"the file sets {name!r}, which is no fitted attribute")
+            setattr(model, name, value)
+        return model
+
+
+def encode_float(value):
+    """A float as JSON has it; what JSON has no word for as an object."""
+    return value if math.isfinite(value) else {"float": repr(float(value))}
+
+
+def find_estimator(name):
+    """The public class of gnomon with that name."""
+    found = getattr(gnomon, name, None) if name in gnomon._HOMES else None
+    if not (isinstance(found, type) and issubclass(found, BaseEstimator)):
+        known = ", ".join(n for n in sorted(gnomon._HOMES) if n[0].isupper())
+        raise ModelFileError(f"{name!r} is not a model of gnomon; it has {known}")
+    return found
+
+
+def find_named_tuple(home):
+    """The named tuple that gnomon defines at ``module:name``."""
+    module, _, name = home.partition(":")
+    if TUPLE_HOME.fullmatch(module):
+        try:
+            found = getattr(import_module(module), name, None)
+        except ModuleNotFoundError:
+            found = None
+        if _is_own_record(found, module):
+            return found
+    raise ModelFileError(f"{home!r} is not a record of gnomon")
+
+
+def _is_own_record(found, module):
+    is_record = isinstance(found, type) and issubclass(found, tuple) and hasattr(found, "_fields")
+    return is_record and found.__module__ == module
+
+
+def _plain(array, where):
+    if isinstance(array, np.ma.MaskedArray):
+        raise ModelFileError(f"{where} is a masked array; plain arrays are accepted")
+    return np.asarray(array)
+
+
+def _describe(value):
+    if isinstance(value, np.ndarray):
+        return f"an array of dtype {value.dtype}"
+    return f"a {type(value).__module__}.{type(value).__qualname__}"

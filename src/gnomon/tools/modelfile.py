@@ -1,0 +1,233 @@
+"""Models in files: arrays in the safetensors format, the rest as JSON in its header.
+
+Loading runs no code from the file: a class is a name looked up among gnomon's own, an array is
+bytes with a stated size. A SHA-256 over both shows damage. It does not show who wrote the file.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import scipy
+import sklearn
+
+import gnomon
+from gnomon.exceptions import ModelFileError
+from gnomon.tools.encoding import Decoder, Encoder
+from gnomon.tools.files import write_atomically
+
+FORMAT = 1
+MAX_HEADER = 64 * 2**20
+# From a format to the next one: each takes and returns the document of a file.
+MIGRATIONS: dict[int, Callable] = {}
+
+
+class ModelFile(NamedTuple):
+    """What a file says of itself, and its arrays."""
+
+    document: dict
+    arrays: dict[str, np.ndarray]
+
+    @property
+    def notes(self) -> dict:
+        """What the writer added to the model."""
+        return Decoder(self.arrays).decode(self.document["notes"])
+
+    def model(self):
+        """The estimator."""
+        return Decoder(self.arrays).decode(self.document["model"])
+
+
+def save(model, path, *, notes=None):
+    """Write a fitted model to a file that `load` reads without running code from it.
+
+    The file is written whole or not at all: an older file at ``path`` is replaced in one step.
+
+    Parameters
+    ----------
+    model : estimator
+        One of gnomon's estimators.
+    path : str or path-like
+        Where to write. The suffix is free; ``.gnomon`` is usual.
+    notes : dict, default=None
+        Numbers, strings, lists, dictionaries and arrays to keep beside the model.
+
+    Returns
+    -------
+    pathlib.Path
+        The path written.
+    """
+    encoder = Encoder()
+    document = {
+        "format": FORMAT,
+        "model": encoder.encode(model, type(model).__name__),
+        "notes": encoder.encode(notes or {}, "notes"),
+        "versions": versions(),
+    }
+    text = json.dumps(document, allow_nan=False, separators=(",", ":"))
+    metadata = {"gnomon": text, "sha256": _digest(text, encoder.arrays)}
+    content = _safetensors().save(encoder.arrays, metadata)
+    if _header_size(content[:8]) > MAX_HEADER:
+        raise ModelFileError(
+            f"the names in this model take more than {MAX_HEADER} bytes, which no file holds"
+        )
+    return write_atomically(path, content)
+
+
+def load(path):
+    """Read a model that `save` wrote.
+
+    Only gnomon's own classes are built, and only from numbers and strings, so that a file from
+    a stranger can do no more than be wrong. Damaged, cut or foreign files are refused.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file written by `save`, by this or an earlier version.
+
+    Returns
+    -------
+    estimator
+        The model, as it was saved.
+
+    Raises
+    ------
+    gnomon.exceptions.ModelFileError
+        Where the file is not a whole model file.
+
+    Examples
+    --------
+    >>> import gnomon
+    >>> gnomon.load("README.md")
+    Traceback (most recent call last):
+    gnomon.exceptions.ModelFileError: README.md is not a gnomon model file
+    """
+    return read(path, ModelFile.model)
+
+
+def read(path, what=lambda file: file):
+    """``what(ModelFile)`` of the file at ``path``, or ModelFileError with the path in it."""
+    try:
+        return what(_parse(_content(Path(path))))
+    except ModelFileError as error:
+        raise ModelFileError(f"{path} {error}") from None
+    except _malformed() as error:
+        raise ModelFileError(f"{path} is damaged: {_first_line(error)}") from error
+
+
+def versions() -> dict[str, str]:
+    """The versions that decide what a model does."""
+    return {
+        "gnomon": gnomon.__version__,
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def _content(path) -> bytes:
+    """The bytes of a regular file; a pipe or a device would never end."""
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise ModelFileError("is not a file")
+    with path.open("rb") as file:
+        start = file.read(9)
+        if len(start) < 9 or start[8:] != b"{":
+            raise ModelFileError(f"is not a gnomon model file{_looks_like(start)}")
+        size = _header_size(start)
+        if size > min(MAX_HEADER, status.st_size - 8):
+            raise ModelFileError(f"is damaged: it announces a header of {size} bytes")
+        return start + file.read(os.fstat(file.fileno()).st_size - 9)
+
+
+def _looks_like(start):
+    kinds = {b"PK": "a zip archive", b"\x80": "a pickle", b"\x1f\x8b": "a gzip file"}
+    for magic, kind in kinds.items():
+        if start.startswith(magic):
+            return f" but looks like {kind}, which gnomon never opens as a model"
+    return ""
+
+
+def _parse(content) -> ModelFile:
+    text, digest = _metadata(content)
+    arrays = {name: array.copy() for name, array in _safetensors().load(content).items()}
+    if _digest(text, arrays) != digest:
+        raise ModelFileError("is damaged: its content does not match its checksum")
+    document = _strict_json(text)
+    return ModelFile(_migrate(document), arrays)
+
+
+def _metadata(content):
+    header = _strict_json(content[8 : 8 + _header_size(content)])
+    metadata = header.get("__metadata__", {})
+    if not {"gnomon", "sha256"} <= metadata.keys():
+        raise ModelFileError("is a safetensors file but not a gnomon model file")
+    return metadata["gnomon"], metadata["sha256"]
+
+
+def _migrate(document):
+    version = document["format"]
+    if not isinstance(version, int) or not 1 <= version <= FORMAT:
+        raise ModelFileError(
+            f"has format {version!r}; gnomon {gnomon.__version__} reads 1 to {FORMAT}, "
+            "a newer gnomon may read it"
+        )
+    for step in range(version, FORMAT):
+        document = MIGRATIONS[step](document)
+    return document
+
+
+def _digest(text, arrays):
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(arrays):
+        array = arrays[name]
+        digest.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(array.reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+def _strict_json(text):
+    """JSON without repeated names, which two readers could read in two ways."""
+    return json.loads(text, object_pairs_hook=_unique_names, parse_constant=_no_constant)
+
+
+def _unique_names(pairs):
+    names = dict(pairs)
+    if len(names) < len(pairs):
+        raise ModelFileError("is damaged: its header has a name twice")
+    return names
+
+
+def _no_constant(name):
+    raise ModelFileError(f"is damaged: its header has {name}")
+
+
+def _header_size(start) -> int:
+    return int.from_bytes(start[:8], "little")
+
+
+def _safetensors():
+    try:
+        import safetensors.numpy
+    except ImportError as error:
+        raise ImportError("model files need safetensors: pip install 'gnomon[files]'") from error
+    return safetensors.numpy
+
+
+def _malformed():
+    """What parsing a damaged file can raise; anything else is a fault of ours."""
+    from safetensors import SafetensorError
+
+    lookups = (KeyError, IndexError, AttributeError, RecursionError, OverflowError)
+    return (SafetensorError, ValueError, TypeError, *lookups)
+
+
+def _first_line(error):
+    return f"{type(error).__name__}: {error}".splitlines()[0][:200]

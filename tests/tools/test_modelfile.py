@@ -1,0 +1,321 @@
+"""Model files: whole, refused, or the same answer; never code and never another answer."""
+
+import io
+import json
+import os
+import pickle
+import resource
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.base import BaseEstimator, TransformerMixin
+
+import gnomon
+from gnomon.exceptions import ModelFileError
+from gnomon.tools import modelfile
+from gnomon.tools.files import write_atomically
+
+safetensors_numpy = pytest.importorskip("safetensors.numpy")
+
+
+class Stub(TransformerMixin, BaseEstimator):
+    def __init__(self, size=2):
+        self.size = size
+
+    def fit(self, X, y=None):
+        self.components_ = np.asfortranarray(X[: self.size])
+        self.classes_ = np.array(["a", "b"], dtype=object)
+        self.objective_ = [float(v) for v in X.ravel()[:30]]
+        return self
+
+    def transform(self, X):
+        return X @ self.components_.T
+
+
+@pytest.fixture(autouse=True)
+def public(monkeypatch):
+    monkeypatch.setitem(gnomon._HOMES, "Stub", __name__)
+    monkeypatch.setattr(gnomon, "Stub", Stub, raising=False)
+
+
+@pytest.fixture
+def sample(rng):
+    return rng.normal(size=(20, 5))
+
+
+@pytest.fixture
+def file(tmp_path, sample):
+    return modelfile.save(Stub().fit(sample), tmp_path / "model.gnomon", notes={"id": "row"})
+
+
+def test_a_model_comes_back_bit_for_bit(file, sample):
+    model = modelfile.load(file)
+    assert_array_equal(model.transform(sample), Stub().fit(sample).transform(sample))
+    assert model.objective_ == Stub().fit(sample).objective_
+    assert modelfile.read(file).notes == {"id": "row"}
+
+
+def test_the_same_model_gives_the_same_bytes(file, tmp_path, sample):
+    again = modelfile.save(Stub().fit(sample), tmp_path / "again", notes={"id": "row"})
+    assert again.read_bytes() == file.read_bytes()
+
+
+def test_arrays_that_come_back_are_writable(file):
+    modelfile.load(file).components_[0, 0] = 1
+
+
+def test_the_file_says_what_wrote_it(file):
+    document = modelfile.read(file).document
+    assert document["versions"]["gnomon"] == gnomon.__version__
+    assert document["model"]["estimator"] == "Stub"
+
+
+def test_any_safetensors_reader_reads_the_arrays(file):
+    assert set(safetensors_numpy.load_file(file)) == {"a0", "a1"}
+
+
+def refuse(path):
+    with pytest.raises(ModelFileError) as error:
+        modelfile.load(path)
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_a_file_cut_anywhere_is_refused(file):
+    content = file.read_bytes()
+    cuts = {*range(12), *np.linspace(12, len(content) - 1, 60).astype(int)}
+    for cut in cuts:
+        file.write_bytes(content[:cut])
+        refuse(file)
+
+
+def test_a_file_with_more_behind_it_is_refused(file):
+    file.write_bytes(file.read_bytes() + b"\0")
+    refuse(file)
+
+
+def test_a_flipped_byte_is_refused_or_changes_nothing(file, sample, rng):
+    expected = modelfile.load(file)
+    content = file.read_bytes()
+    for position in rng.integers(len(content), size=1000):
+        damaged = bytearray(content)
+        damaged[position] ^= int(rng.integers(1, 256))
+        file.write_bytes(damaged)
+        try:
+            model = modelfile.load(file)
+        except ModelFileError:
+            continue
+        assert vars(model).keys() == vars(expected).keys()
+        assert_array_equal(model.transform(sample), expected.transform(sample))
+
+
+class Trap:
+    """Leaves a mark when unpickled."""
+
+    def __init__(self, mark):
+        self.mark = mark
+
+    def __reduce__(self):
+        return (Path.touch, (self.mark,))
+
+
+def with_pickle(trap, path):
+    path.write_bytes(pickle.dumps(trap))
+
+
+def with_joblib(trap, path):
+    joblib.dump(trap, path)
+
+
+def with_object_array(trap, path):
+    with path.open("wb") as file:
+        np.savez(file, a=np.array([trap], dtype=object))
+
+
+def with_zip(trap, path):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("../model.pkl", pickle.dumps(trap))
+
+
+@pytest.mark.parametrize("write", [with_pickle, with_joblib, with_object_array, with_zip])
+@pytest.mark.parametrize("suffix", ["gnomon", "pkl", "joblib", "npz", "zip"])
+def test_files_that_carry_code_are_refused_and_not_run(write, suffix, tmp_path):
+    mark, path = tmp_path / "mark", tmp_path / f"model.{suffix}"
+    write(Trap(mark), path)
+    assert "never opens" in refuse(path)
+    assert not mark.exists()
+
+
+def container(header, data=b""):
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + data
+
+
+def tensor(shape, offsets, dtype="F64"):
+    return {"dtype": dtype, "shape": shape, "data_offsets": offsets}
+
+
+META = {"gnomon": '{"format":1,"model":null,"notes":null}', "sha256": "0"}
+HOSTILE = {
+    "empty": b"",
+    "text": b"a,b\n1,2\n",
+    "no header": bytes(8),
+    "header of 2**63 bytes": (2**63).to_bytes(8, "little") + b"{}",
+    "header longer than the file": (1000).to_bytes(8, "little") + b"{}",
+    "not JSON": container(b"{not json"),
+    "not UTF-8": container(b'{"\xff\xfe": 1}'),
+    "a list": container(b'[{"a": 1}]'),
+    "deep": container(b'{"a":' * 100_000 + b"1" + b"}" * 100_000),
+    "no metadata": container({"a": tensor([1], [0, 8])}, bytes(8)),
+    "foreign metadata": container({"__metadata__": {"format": "pt"}}),
+    "metadata of a wrong kind": container({"__metadata__": [1]}),
+    "name twice": container(b'{"__metadata__":{"gnomon":"{}","sha256":"0","sha256":"1"}}'),
+    "a number too long": container(b'{"a":' + b"9" * 5000 + b"}"),
+    "not a number": container(b'{"a":NaN}'),
+    "huge array": container({"__metadata__": META, "a": tensor([10**12], [0, 8 * 10**12])}),
+    "size beside its shape": container(
+        {"__metadata__": META, "a": tensor([10**9], [0, 8])}, bytes(8)
+    ),
+    "size overflows": container({"__metadata__": META, "a": tensor([2**62, 16], [0, 0])}),
+    "negative size": container({"__metadata__": META, "a": tensor([-1], [0, 8])}, bytes(8)),
+    "overlap": container(
+        {"__metadata__": META, "a": tensor([1], [0, 8]), "b": tensor([1], [0, 8])}, bytes(8)
+    ),
+    "hole": container({"__metadata__": META, "a": tensor([1], [8, 16])}, bytes(16)),
+    "unknown dtype": container({"__metadata__": META, "a": tensor([1], [0, 8], "O")}, bytes(8)),
+    "foreign dtype": container({"__metadata__": META, "a": tensor([4], [0, 8], "BF16")}, bytes(8)),
+    "wrong checksum": container({"__metadata__": META}),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_files_are_refused(name, tmp_path):
+    path = tmp_path / "model.gnomon"
+    path.write_bytes(HOSTILE[name])
+    refuse(path)
+
+
+def forge(path, document):
+    """A file with a right checksum: what somebody could write who means harm."""
+    text = document if isinstance(document, str) else json.dumps(document)
+    metadata = {"gnomon": text, "sha256": modelfile._digest(text, {})}
+    path.write_bytes(safetensors_numpy.save({}, metadata))
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "null",
+        "{}",
+        {"format": 0, "model": None, "notes": {}},
+        {"format": "1", "model": None, "notes": {}},
+        {"format": 1},
+        {"format": 1, "model": {"estimator": "subprocess.Popen", "params": {"args": "id"}}},
+        {"format": 1, "model": {"estimator": "Stub", "params": {"nobody": 1}, "attributes": {}}},
+        {"format": 1, "model": {"estimator": "Stub", "params": {}, "attributes": {"fit": 1}}},
+        {"format": 1, "model": {"reduce": ["os", "system"]}},
+    ],
+    ids=repr,
+)
+def test_forged_documents_are_refused(document, tmp_path):
+    path = tmp_path / "model.gnomon"
+    forge(path, document)
+    refuse(path)
+
+
+def test_a_newer_format_is_refused_by_its_number(tmp_path):
+    path = tmp_path / "model.gnomon"
+    forge(path, {"format": 99, "model": None})
+    assert "has format 99" in refuse(path)
+
+
+def test_older_formats_are_migrated_one_by_one(file, monkeypatch):
+    def rename(document):
+        params = {"size": 7}
+        return document | {"model": document["model"] | {"params": params}}
+
+    monkeypatch.setattr(modelfile, "FORMAT", 3)
+    monkeypatch.setattr(modelfile, "MIGRATIONS", {1: rename, 2: lambda document: document})
+    assert modelfile.load(file).size == 7
+
+
+def test_folders_and_pipes_are_refused(tmp_path):
+    refuse(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    refuse(tmp_path / "pipe")
+
+
+def test_a_missing_file_is_the_systems_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        modelfile.load(tmp_path / "nowhere")
+
+
+def test_a_lying_header_allocates_nothing(tmp_path):
+    path = tmp_path / "model.gnomon"
+    path.write_bytes(HOSTILE["huge array"])
+    code = (
+        "import resource, sys, gnomon\n"
+        "from gnomon.tools import modelfile\n"
+        "import safetensors.numpy\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (2**31, 2**31))\n"
+        "try:\n    modelfile.load(sys.argv[1])\n"
+        "except gnomon.exceptions.ModelFileError:\n    print('refused')\n"
+    )
+    command = [sys.executable, "-c", code, str(path)]
+    assert subprocess.run(command, capture_output=True, text=True).stdout == "refused\n"
+
+
+def limit_file_size():
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path):
+    path = tmp_path / "model.gnomon"
+    path.write_bytes(b"old")
+    code = (
+        "import signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "from gnomon.tools.files import write_atomically\n"
+        "write_atomically(sys.argv[1], bytes(1000))\n"
+    )
+    command = [sys.executable, "-B", "-c", code, str(path)]
+    run = subprocess.run(command, capture_output=True, text=True, preexec_fn=limit_file_size)
+    assert "File too large" in run.stderr
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_interrupted_write_leaves_the_old_file_and_no_other(tmp_path):
+    path = tmp_path / "model.gnomon"
+    path.write_bytes(b"old")
+
+    def chunks():
+        yield b"new"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_atomically(path, *chunks())
+    with pytest.raises(TypeError):
+        write_atomically(path, b"new", None)
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_new_file_has_the_usual_rights(tmp_path):
+    old = os.umask(0o022)
+    try:
+        assert write_atomically(tmp_path / "file", b"").stat().st_mode & 0o777 == 0o644
+    finally:
+        os.umask(old)
+
+
+def test_a_model_that_cannot_be_saved_leaves_no_file(tmp_path):
+    with pytest.raises(ModelFileError, match=r"Stub\.size is a"):
+        modelfile.save(Stub(size=io.BytesIO()), tmp_path / "model.gnomon")
+    assert list(tmp_path.iterdir()) == []
