@@ -10,6 +10,8 @@ _HOMES: dict[str, str] = {
     "LabelledOnly": "gnomon.estimators.labelled",
     "SemiSupervisedSplit": "gnomon.estimators.selection",
     "labelled_scorer": "gnomon.estimators.labelled",
+    "load": "gnomon.tools.modelfile",
+    "save": "gnomon.tools.modelfile",
 }
 
 __all__ = sorted(_HOMES)
