@@ -71,8 +71,7 @@ def save(model, path, *, notes=None):
         "versions": versions(),
     }
     text = json.dumps(document, allow_nan=False, separators=(",", ":"))
-    metadata = {"gnomon": text, "sha256": _digest(text, encoder.arrays)}
-    content = _safetensors().save(encoder.arrays, metadata)
+    content = _pack(text, encoder.arrays)
     if _header_size(content[:8]) > MAX_HEADER:
         raise ModelFileError(
             f"the names in this model take more than {MAX_HEADER} bytes, which no file holds"
@@ -155,6 +154,11 @@ def _looks_like(start):
     return ""
 
 
+def _pack(text, arrays) -> bytes:
+    """The file: one entry of metadata, since safetensors writes several in any order."""
+    return _safetensors().save(arrays, {"gnomon": f"{_digest(text, arrays)}\n{text}"})
+
+
 def _parse(content) -> ModelFile:
     text, digest = _metadata(content)
     arrays = {name: array.copy() for name, array in _safetensors().load(content).items()}
@@ -167,9 +171,10 @@ def _parse(content) -> ModelFile:
 def _metadata(content):
     header = _strict_json(content[8 : 8 + _header_size(content)])
     metadata = header.get("__metadata__", {})
-    if not {"gnomon", "sha256"} <= metadata.keys():
+    if "gnomon" not in metadata:
         raise ModelFileError("is a safetensors file but not a gnomon model file")
-    return metadata["gnomon"], metadata["sha256"]
+    digest, _, text = metadata["gnomon"].partition("\n")
+    return text, digest
 
 
 def _migrate(document):
