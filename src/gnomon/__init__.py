@@ -12,6 +12,7 @@ _HOMES: dict[str, str] = {
     "labelled_scorer": "gnomon.estimators.labelled",
     "load": "gnomon.tools.modelfile",
     "save": "gnomon.tools.modelfile",
+    "PPCA": "gnomon.estimators.ppca",
 }
 
 __all__ = sorted(_HOMES)

@@ -1,19 +1,58 @@
-"""What every iterative estimator does around its loop: run it, keep its trace, warn."""
+"""What every iterative estimator does around its loop: run it, keep its trace, warn.
+
+scikit-learn 1.9 brought callbacks of its own (`set_callbacks`, with a progress bar); they see
+each iteration as a task of the fit. The user's plain ``callback`` works with every version.
+"""
 
 import warnings
+from contextlib import contextmanager
 
 from sklearn.exceptions import ConvergenceWarning
 
+from gnomon.inference.callbacks import both
 from gnomon.inference.fixed_point import Run, iterate
 
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # scikit-learn 1.8
 
-class IterativeFit:
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Nothing to support."""
+
+    def with_callbacks(method):
+        """The method as it is."""
+        return method
+
+
+class IterativeFit(CallbackSupportMixin):
     """Runs a step with the user's callback; keeps n_iter_, objective_ and converged_."""
 
     callback = None
 
+    @with_callbacks
     def _iterate(self, step, state, *, max_iter, tol) -> Run:
-        return iterate(step, state, max_iter=max_iter, tol=tol, callback=self.callback)
+        """The loop of `gnomon.inference.fixed_point.iterate` with all callbacks attached."""
+        with self._fit_task(max_iter) as task:
+            return iterate(
+                step, state, max_iter=max_iter, tol=tol, callback=both(self.callback, task)
+            )
+
+    @contextmanager
+    def _fit_task(self, max_iter):
+        """The callback that tells scikit-learn's callbacks of every iteration, if there are any."""
+        if not hasattr(self, "_skl_callbacks"):
+            yield None
+            return
+        root = self._init_callback_context(max_subtasks=max_iter)
+        root.call_on_fit_task_begin(estimator=self)
+
+        def tell(n_iter, state, objective):
+            task = root.subcontext(task_name="iteration")
+            task.call_on_fit_task_begin(estimator=self)
+            return task.call_on_fit_task_end(estimator=self)
+
+        yield tell
+        root.call_on_fit_task_end(estimator=self)
 
     def _keep_run(self, run: Run, *, max_iter):
         self.n_iter_ = len(run.objective)

@@ -7,7 +7,7 @@ from numbers import Integral, Real
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import check_random_state, validate_data
+from sklearn.utils.validation import check_array, check_random_state, validate_data
 
 from gnomon.linalg.data import Data
 
@@ -54,16 +54,17 @@ def read_weights(sample_weight, n):
     """Weights as n non-negative floats with a positive sum, or None for equal weights."""
     if sample_weight is None:
         return None
-    if np.ndim(sample_weight) == 0 and isinstance(sample_weight, Real):
+    if isinstance(sample_weight, Real):
         sample_weight = np.full(n, sample_weight)
-    weights = np.asarray(sample_weight, dtype=float)
+    weights = check_array(
+        sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
+    )
     if weights.shape != (n,):
         raise ValueError(f"sample_weight has shape {weights.shape}; accepted is ({n},)")
-    if not np.all(np.isfinite(weights)) or np.any(weights < 0) or not weights.sum() > 0:
-        raise ValueError(
-            "sample_weight must hold finite numbers >= 0 with a positive sum; "
-            f"its least value is {weights.min()}, its sum {weights.sum()}"
-        )
+    if np.any(weights < 0):
+        raise ValueError(f"sample_weight has the value {weights.min()}; accepted are numbers >= 0")
+    if not weights.any():
+        raise ValueError("sample_weight is zero in every row; accepted are weights with a sum > 0")
     return weights
 
 
@@ -81,6 +82,29 @@ def take_rows(X, keep):
     if sparse.issparse(X):
         return X.tocsr()[index]
     return X[index] if hasattr(X, "shape") else np.asarray(X)[index]
+
+
+def check_spread(X: Data):
+    """Squared norm of centred X, refused where it is zero or out of the range of numbers."""
+    total = X.squared_norm
+    if total == 0:
+        raise ValueError("X has no variation: all rows are equal; accepted are rows that differ")
+    if not np.isfinite(total) or total < np.finfo(float).tiny / np.finfo(float).eps:
+        raise ValueError(
+            f"X has entries whose squares leave the range of numbers (sum of squares {total}); "
+            "rescale X"
+        )
+    return total
+
+
+def check_columns(X):
+    """Raise where a column of an array has no observed entry."""
+    empty = np.flatnonzero(np.isnan(X).all(axis=0))
+    if empty.size:
+        raise ValueError(
+            f"X has no observed value in column {', '.join(map(str, empty[:5]))}; "
+            "every column needs at least one, drop those without"
+        )
 
 
 def check_integer(name, value, *, low, high=None, high_is=""):

@@ -342,11 +342,16 @@ def column_means(X: Data) -> np.ndarray:
 def center(X: Data) -> tuple[np.ndarray, Data]:
     """Column means of X, and X less them, not formed."""
     mean = column_means(X)
+    return mean, less_mean(X, mean)
+
+
+def less_mean(X: Data, mean) -> Data:
+    """X - 1 mean', not formed, below the weights or blocks that X may have."""
     if isinstance(X, Weighted):
-        return mean, Weighted(Centered(X.X, mean), X.weights)
+        return Weighted(Centered(X.X, mean), X.weights)
     if isinstance(X, Blocks):
-        return mean, Blocks([Centered(part, mean) for part in X.parts], X.map)
-    return mean, Centered(X, mean)
+        return Blocks([Centered(part, mean) for part in X.parts], X.map)
+    return Centered(X, mean)
 
 
 def row_slices(shape) -> Iterator[slice]:

@@ -1,0 +1,224 @@
+"""What all linear Gaussian estimators share: x = mean + W z + noise.
+
+A subclass fits ``components_`` (W', of shape (q, d)), ``mean_`` and ``noise_variance_``;
+everything here follows from these. NaN marks a missing value.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from gnomon.estimators._validation import check_integer, generator, read_data
+from gnomon.linalg.data import Centered, as_data
+from gnomon.models import incomplete
+from gnomon.stats import gaussian
+
+
+class LatentPosterior(NamedTuple):
+    """Posterior of the latent variables, one row per sample.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n_samples, n_components)
+    covariance : ndarray of shape (n_samples, n_components, n_components)
+    """
+
+    mean: np.ndarray
+    covariance: np.ndarray
+
+
+class LinearGaussianModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Transform, score, impute and sample with fitted loadings, mean and noise variance."""
+
+    def transform(self, X):
+        """Posterior mean of the latent variables of every row, E[z | x].
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows to project. NaN marks missing values.
+
+        Returns
+        -------
+        Z : ndarray of shape (n_samples, n_components)
+        """
+        X = self._read(X)
+        if has_gaps(X):
+            Z = incomplete.latent_means(self._state(), self._patterns(X))
+            return Z.astype(X.dtype, copy=False)
+        weights = gaussian.latent_posterior(*self._view()).weights
+        return self._center(X) @ weights.astype(X.dtype)
+
+    def posterior(self, X):
+        """Posterior of the latent variables of every row, mean and covariance of z given x.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows to project. NaN marks missing values, which widen the posterior.
+
+        Returns
+        -------
+        posterior : LatentPosterior
+            Named tuple (mean, covariance) with arrays of shape (n_samples, n_components) and
+            (n_samples, n_components, n_components).
+        """
+        X = self._read(X)
+        if has_gaps(X):
+            return LatentPosterior(*incomplete.posterior(self._state(), self._patterns(X)))
+        weights, covariance = gaussian.latent_posterior(*self._view())
+        mean = np.asarray(self._center(X) @ weights, dtype=float)
+        return LatentPosterior(mean, np.broadcast_to(covariance, (len(mean), *covariance.shape)))
+
+    def inverse_transform(self, Z):
+        """Mean of the rows that have these latent variables, E[x | z].
+
+        Parameters
+        ----------
+        Z : array-like of shape (n_samples, n_components)
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        Z = np.asarray(Z)
+        q = self.components_.shape[0]
+        if Z.ndim != 2 or Z.shape[1] != q:
+            raise ValueError(f"Z has shape {Z.shape}; accepted is (n_samples, {q})")
+        return Z @ self.components_ + self.mean_
+
+    def score_samples(self, X):
+        """Log density of every row, of its observed entries where some are missing.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_samples,)
+        """
+        X = self._read(X)
+        if has_gaps(X):
+            return incomplete.log_density(self._state(), self._patterns(X))
+        return gaussian.log_density(self._center(X), *self._view())
+
+    def score(self, X, y=None):
+        """Average log density of the rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        score : float
+        """
+        return float(np.mean(self.score_samples(X)))
+
+    def impute(self, X, *, return_std=False):
+        """Rows with their missing values replaced by their means given the observed ones.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows with NaN for missing values.
+        return_std : bool, default=False
+            Whether to return the standard deviations of the filled values too.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+        std : ndarray of shape (n_samples, n_features)
+            Zero where the value was observed. Only if ``return_std``.
+        """
+        X = self._read(X)
+        if sparse.issparse(X):
+            raise TypeError("X is sparse; impute accepts dense X, where NaN marks missing values")
+        values, deviations = incomplete.fill(self._state(), self._patterns(X))
+        values = values.astype(X.dtype, copy=False)
+        return (values, deviations) if return_std else values
+
+    def sample(self, n_samples=1, *, random_state=None):
+        """Draw rows from the model.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        random_state : int, RandomState instance, Generator or None, default=None
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        n_samples = check_integer("n_samples", n_samples, low=1)
+        return gaussian.sample(generator(random_state), n_samples, self.mean_, *self._view())
+
+    def get_covariance(self):
+        """Covariance of a row under the model.
+
+        Returns
+        -------
+        covariance : ndarray of shape (n_features, n_features)
+        """
+        check_is_fitted(self)
+        return gaussian.covariance(*self._view())
+
+    def get_precision(self):
+        """Inverse of the covariance of a row under the model.
+
+        Returns
+        -------
+        precision : ndarray of shape (n_features, n_features)
+        """
+        check_is_fitted(self)
+        return gaussian.precision(*self._view())
+
+    @property
+    def _n_features_out(self):
+        return self.components_.shape[0]
+
+    def __sklearn_tags__(self):
+        """Missing values, sparse X and both float types are welcome; y is not needed."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _read(self, X):
+        check_is_fitted(self)
+        return read_data(self, X, fitting=False)
+
+    def _view(self):
+        return self.components_.T.astype(float), self.noise_variance_
+
+    def _center(self, X):
+        return Centered(as_data(X), self.mean_)
+
+    def _state(self):
+        return incomplete.State(
+            self.components_.T.astype(float),
+            np.asarray(self.mean_, dtype=float),
+            np.array([self.noise_variance_]),
+        )
+
+    def _patterns(self, X):
+        groups = np.zeros(X.shape[1], dtype=int)
+        return incomplete.group_rows(np.asarray(X, dtype=float), groups, shift=self.mean_)
+
+
+def has_gaps(X) -> bool:
+    """Whether an array has missing values; sparse arrays and operators have none."""
+    if not isinstance(X, np.ndarray):
+        return False
+    # One number that NaN spreads to, without a mask of the size of X.
+    with np.errstate(all="ignore"):
+        return bool(np.isnan(np.sum(X)))

@@ -1,0 +1,71 @@
+"""Leading eigenpairs of X'X by the cheapest route for the shape of X; one sign convention."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from gnomon.linalg.data import Data
+
+
+class Spectrum(NamedTuple):
+    """Leading eigenvalues of X'X, descending, their vectors (d, k), and the trace."""
+
+    values: np.ndarray
+    vectors: np.ndarray
+    trace: float
+
+
+def route(X: Data, q: int) -> str:
+    """The cheapest of "moments" (X'X), "dual" (X X') and "subspace" (products only)."""
+    n, d = X.shape
+    if min(n, d) > 250 + 8 * q:
+        return "subspace"
+    return "moments" if d <= n else "dual"
+
+
+def from_moments(X: Data, k: int) -> Spectrum:
+    """Eigenpairs of X'X formed in one pass over the rows; for moderate d."""
+    S = X.gram()
+    values, vectors = _leading(S, k)
+    return Spectrum(values, vectors, float(np.trace(S)))
+
+
+def from_dual(X: Data, k: int) -> Spectrum:
+    """Eigenpairs of X'X from those of X X'; for few rows."""
+    K = X.dual_gram()
+    values, U = _leading(K, k)
+    V = np.asarray(X.T @ U, dtype=float)
+    lengths = np.linalg.norm(V, axis=0)
+    # A direction without energy has no image: complete the basis with any orthonormal one.
+    V, R = np.linalg.qr(V)
+    V *= np.where(np.diagonal(R) < 0, -1.0, 1.0)
+    return Spectrum(np.where(lengths > 0, values, 0.0), V, float(np.trace(K)))
+
+
+def from_products(X: Data, k: int, rng: np.random.Generator) -> Spectrum:
+    """Eigenpairs of X'X from products with X alone; for large or sparse X."""
+    d = X.n_features
+    if 2 * k >= min(X.shape):
+        return from_moments(X, k) if d <= X.shape[0] else from_dual(X, k)
+    normal = LinearOperator((d, d), matvec=lambda b: X.T @ (X @ b), dtype=X.dtype)
+    values, V = eigsh(normal, k, v0=rng.standard_normal(d).astype(X.dtype))
+    return Spectrum(np.maximum(values[::-1], 0.0), V[:, ::-1], X.squared_norm)
+
+
+def fix_signs(vectors) -> np.ndarray:
+    """Columns with the entry of largest size made positive."""
+    largest = np.argmax(np.abs(vectors), axis=0)
+    signs = np.sign(vectors[largest, np.arange(vectors.shape[1])])
+    return vectors * np.where(signs == 0, 1.0, signs)
+
+
+def _leading(S, k):
+    """The k largest eigenpairs of a symmetric matrix, descending, values not negative."""
+    m = S.shape[0]
+    if k > m // 4:
+        values, vectors = eigh(S)
+    else:
+        values, vectors = eigh(S, subset_by_index=(m - k, m - 1))
+    return np.maximum(values[::-1][:k], 0.0), vectors[:, ::-1][:, :k]

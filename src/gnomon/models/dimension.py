@@ -1,0 +1,138 @@
+"""The number of latent dimensions of PPCA: held-out likelihood, or a share of the variance.
+
+The maximum for q components needs only the q leading eigenpairs, so on complete data one
+decomposition per fold gives the held-out log likelihood of every q.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gnomon.linalg.data import Data, center, less_mean
+from gnomon.linalg.eigen import Spectrum
+from gnomon.models import incomplete
+from gnomon.models.ppca import closed_form
+
+FOLDS = 5
+MOST = 100
+
+
+class Curve(NamedTuple):
+    """Mean and deviation over the folds of the log likelihood per held-out row, for each q."""
+
+    n_components: np.ndarray
+    mean: np.ndarray
+    std: np.ndarray
+
+    @property
+    def best(self) -> int:
+        """The q with the greatest mean."""
+        return int(self.n_components[np.argmax(self.mean)])
+
+
+def held_out_curve(X: Data, spectrum_of, rng) -> Curve:
+    """The curve for complete X, given ``spectrum_of(centred rows, k) -> Spectrum``."""
+    folds = _folds(X.shape[0], rng)
+    most = _most(X.shape, folds)
+    scores = []
+    for k in range(folds.max() + 1):
+        mean, train = center(X.rows(folds != k))
+        spectrum = spectrum_of(train, most)
+        scores.append(_scores(spectrum, train.n_samples, less_mean(X.rows(folds == k), mean)))
+    return Curve(np.arange(1, most + 1), np.mean(scores, axis=0), np.std(scores, axis=0))
+
+
+def _scores(spectrum: Spectrum, n, test: Data) -> np.ndarray:
+    """Log likelihood per row of ``test`` for every q, from energies along the eigenvectors."""
+    d, m = test.n_features, test.n_samples
+    energies = np.sum((test @ spectrum.vectors).astype(float) ** 2, axis=0) / m
+    total = test.squared_norm / m
+    out = []
+    for q in range(1, len(spectrum.values) + 1):
+        view = closed_form(spectrum, q, n).view
+        variances = np.sum(view.W**2, axis=0) + view.sigma2
+        signal = np.sum(np.log(variances) + energies[:q] / variances)
+        rest = (d - q) * np.log(view.sigma2) + (total - energies[:q].sum()) / view.sigma2
+        out.append(-0.5 * (d * np.log(2 * np.pi) + signal + rest))
+    return np.array(out)
+
+
+def search_curve(data: incomplete.Patterns, fit, rng) -> Curve:
+    """The curve where entries are missing, given ``fit(rows, q) -> State``.
+
+    Every q costs a fit per fold, so q climbs in growing steps until the score has fallen
+    twice, and the gap around the best is then filled in.
+    """
+    folds = _folds(len(data.X), rng)
+    parts = [
+        (incomplete.select(data, folds != k), incomplete.select(data, folds == k))
+        for k in range(folds.max() + 1)
+    ]
+    seen: dict[int, np.ndarray] = {}
+
+    def score(q):
+        if q not in seen:
+            seen[q] = np.array([_held_out_mean(fit(train, q), test) for train, test in parts])
+        return seen[q].mean()
+
+    best = _climb(score, _most(data.X.shape, folds), seen)
+    below = max([q for q in seen if q < best], default=best)
+    above = min([q for q in seen if q > best], default=best)
+    for q in range(below, above + 1):
+        score(q)
+    sizes = np.array(sorted(seen))
+    scores = np.array([seen[q] for q in sizes])
+    return Curve(sizes, scores.mean(axis=1), scores.std(axis=1))
+
+
+def _climb(score, most, seen):
+    q, falls = 1, 0
+    best = 1
+    while q <= most and falls < 2:
+        falls = 0 if q == 1 or score(q) > score(best) else falls + 1
+        best = q if score(q) > score(best) else best
+        q = max(q + 1, int(1.4 * q))
+    return best
+
+
+def _held_out_mean(state, test):
+    log_density = incomplete.log_density(state, test)[test.order]
+    return float(test.weights @ log_density / test.weights.sum())
+
+
+def explained(X: Data, spectrum_of, k) -> np.ndarray:
+    """Cumulative shares of variance of the k leading components."""
+    spectrum = spectrum_of(X, k)
+    return np.cumsum(spectrum.values) / spectrum.trace
+
+
+def explained_with_gaps(data: incomplete.Patterns, fit, k) -> np.ndarray:
+    """The same by the covariance that is fitted to the observed entries."""
+    W, _, (sigma2,) = fit(data, k)
+    variances = np.linalg.svd(W, compute_uv=False) ** 2 + sigma2
+    return np.cumsum(variances) / (np.sum(W**2) + W.shape[0] * sigma2)
+
+
+def size_for_share(share, shares_of, limit) -> int:
+    """The least number of components that explain more than a share of the variance."""
+    k = min(limit, 16)
+    while True:
+        shares = shares_of(k)
+        if shares[-1] > share or k == limit:
+            return int(min(np.searchsorted(shares, share, side="right") + 1, k))
+        k = min(2 * k, limit)
+
+
+def _folds(n, rng):
+    return rng.permutation(np.arange(n) % min(FOLDS, n))
+
+
+def _most(shape, folds):
+    """The largest q that every fold can fit with a noise variance to spare."""
+    smallest = shape[0] - np.bincount(folds).max()
+    most = min(MOST, smallest - 2, shape[1] - 1)
+    if most < 1:
+        raise ValueError(
+            f"n_components == 'auto' needs at least 4 rows and 2 features; X has shape {shape}"
+        )
+    return most

@@ -1,0 +1,271 @@
+"""Linear Gaussian models with entries missing anywhere, by the likelihood of what is observed.
+
+    x = mu + W z + e,    z ~ N(0, I),    e_j ~ N(0, noise[groups[j]])
+
+Columns share a noise variance within their group: PPCA has one group, SPPCA one for inputs
+and one for outputs. Rows with the same gaps share a posterior covariance, so work on
+q x q matrices is per pattern, in batches; a gap is never filled in during the fit.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from gnomon.exceptions import NumericalError
+from gnomon.linalg.data import Matrix, Weighted, center
+from gnomon.linalg.eigen import from_dual, from_moments
+from gnomon.linalg.solve import Cholesky
+
+NOISE_FLOOR = 1e-9
+BATCH_ENTRIES = 2**21
+
+
+class State(NamedTuple):
+    """Loadings (d, q), mean (d,) and noise variances (g,)."""
+
+    W: np.ndarray
+    mean: np.ndarray
+    noise: np.ndarray
+
+
+class Patterns(NamedTuple):
+    """Rows sorted by which entries they observe.
+
+    X holds the rows less ``shift``, zero in the gaps; pattern p is rows starts[p] to
+    starts[p + 1] and observes the columns where observed[p] is one; ``order`` are the places of
+    the rows before sorting, ``floors`` the least noise variances that a fit may take.
+    """
+
+    X: np.ndarray
+    observed: np.ndarray
+    starts: np.ndarray
+    order: np.ndarray
+    weights: np.ndarray
+    groups: np.ndarray
+    shift: np.ndarray
+    floors: np.ndarray
+
+
+def group_rows(X, groups, weights=None, shift=None) -> Patterns:
+    """X (n, d) with NaN for gaps as `Patterns`; ``shift`` defaults to the observed means."""
+    mask = ~np.isnan(X)
+    packed = np.packbits(mask, axis=1)
+    _, first, inverse = np.unique(packed, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(inverse.ravel(), kind="stable")
+    starts = np.concatenate([[0], np.cumsum(np.bincount(inverse.ravel()))])
+    weights = np.ones(len(X)) if weights is None else weights
+    if shift is None:
+        shift = _observed_means(X, mask, weights)
+    filled = np.where(mask, X - shift, 0.0)[order]
+    floors = NOISE_FLOOR * _variances(filled, mask[order], weights[order], groups)
+    observed = mask[first].astype(float)
+    return Patterns(filled, observed, starts, order, weights[order], groups, shift, floors)
+
+
+def select(data: Patterns, mask) -> Patterns:
+    """The rows that a mask, in the order before sorting, selects; the noise floors are kept."""
+    kept = mask[data.order]
+    places = np.cumsum(mask) - 1
+    counts = np.add.reduceat(kept, data.starts[:-1])
+    return data._replace(
+        X=data.X[kept],
+        observed=data.observed[counts > 0],
+        starts=np.concatenate([[0], np.cumsum(counts[counts > 0])]),
+        order=places[data.order[kept]],
+        weights=data.weights[kept],
+    )
+
+
+def n_observed(data: Patterns) -> float:
+    """Number of observed entries, by weight."""
+    return float(np.add.reduceat(data.weights, data.starts[:-1]) @ data.observed.sum(axis=1))
+
+
+def init(data: Patterns, q: int) -> State:
+    """Principal axes of the rows with their gaps at the column means: a start without chance."""
+    n, d = data.weights.sum(), data.X.shape[1]
+    _, centered = center(Weighted(Matrix(data.X), data.weights))
+    spectrum = (from_moments if d <= data.X.shape[0] else from_dual)(centered, q)
+    variance = max(spectrum.trace / (n * d), np.finfo(float).tiny)
+    rest = max(spectrum.trace - spectrum.values.sum(), 0.1 * spectrum.trace) / (n * d)
+    scales = np.sqrt(np.maximum(spectrum.values / n - rest, 0.01 * variance))
+    noise = np.maximum(np.full(len(data.floors), rest), data.floors)
+    return State(spectrum.vectors * scales, data.shift, noise)
+
+
+class _Posteriors(NamedTuple):
+    """A run of patterns with the posterior means (r, q) of its rows and covariances (p, q, q)."""
+
+    patterns: slice
+    rows: slice
+    of_row: np.ndarray
+    Z: np.ndarray
+    covariances: np.ndarray
+    log_likelihoods: np.ndarray
+
+
+def _posteriors(state: State, data: Patterns) -> Iterator[_Posteriors]:
+    """E-step a batch of patterns at a time, with the log likelihood of each row."""
+    W, q = state.W, state.W.shape[1]
+    noise = state.noise[data.groups]
+    outer = (W[:, :, None] * W[:, None, :]).reshape(-1, q * q) / noise[:, None]
+    offset = state.mean - data.shift
+    for patterns in _batches(data.starts, q):
+        rows = slice(data.starts[patterns.start], data.starts[patterns.stop])
+        counts = np.diff(data.starts[patterns.start : patterns.stop + 1])
+        of_row = np.repeat(np.arange(len(counts)), counts)
+        observed = data.observed[patterns]
+        A = np.eye(q) + (observed @ outer).reshape(-1, q, q)
+        covariances, logdets = _invert(A)
+        residual = data.X[rows] - observed[of_row] * offset
+        projected = (residual / noise) @ W
+        Z = np.einsum("rij,rj->ri", covariances[of_row], projected)
+        constants = observed @ np.log(2 * np.pi * noise) + logdets
+        distances = np.einsum("rj,rj,j->r", residual, residual, 1 / noise) - np.sum(
+            Z * projected, axis=1
+        )
+        log_likelihoods = -0.5 * (constants[of_row] + distances)
+        yield _Posteriors(patterns, rows, of_row, Z, covariances, log_likelihoods)
+
+
+def step(state: State, data: Patterns) -> tuple[State, float]:
+    """One EM step with parameter expansion, and the log likelihood it started from."""
+    d, q = state.W.shape
+    ZZ = np.zeros((d, (q + 1) ** 2))
+    XZ = np.zeros((d, q + 1))
+    total, objective = np.zeros((q + 1, q + 1)), 0.0
+    for part in _posteriors(state, data):
+        weights = data.weights[part.rows]
+        objective += float(weights @ part.log_likelihoods)
+        second = _second_moments(part, weights)
+        ZZ += data.observed[part.patterns].T @ second
+        total += second.sum(axis=0).reshape(q + 1, q + 1)
+        ones = np.column_stack([part.Z, np.ones(len(part.Z))])
+        XZ += data.X[part.rows].T @ (weights[:, None] * ones)
+    theta = _solve_columns(ZZ.reshape(d, q + 1, q + 1), XZ)
+    noise = _noise(data, theta, XZ)
+    return _absorb(theta, total / total[-1, -1], data.shift, noise), objective
+
+
+def log_density(state: State, data: Patterns) -> np.ndarray:
+    """Log density of what each row observes (n,), in the order before sorting."""
+    out = np.empty(len(data.X))
+    for part in _posteriors(state, data):
+        out[data.order[part.rows]] = part.log_likelihoods
+    return out
+
+
+def posterior(state: State, data: Patterns) -> tuple[np.ndarray, np.ndarray]:
+    """Means (n, q) and covariances (n, q, q) of z given what each row observes."""
+    q = state.W.shape[1]
+    means, covariances = np.empty((len(data.X), q)), np.empty((len(data.X), q, q))
+    for part in _posteriors(state, data):
+        rows = data.order[part.rows]
+        means[rows], covariances[rows] = part.Z, part.covariances[part.of_row]
+    return means, covariances
+
+
+def latent_means(state: State, data: Patterns) -> np.ndarray:
+    """Means (n, q) of z alone, without a covariance per row."""
+    means = np.empty((len(data.X), state.W.shape[1]))
+    for part in _posteriors(state, data):
+        means[data.order[part.rows]] = part.Z
+    return means
+
+
+def fill(state: State, data: Patterns) -> tuple[np.ndarray, np.ndarray]:
+    """Rows (n, d) with the gaps filled by their means, and the deviations, zero elsewhere."""
+    n, (d, q) = len(data.X), state.W.shape
+    values, deviations = np.empty((n, d)), np.zeros((n, d))
+    outer = (state.W[:, :, None] * state.W[:, None, :]).reshape(-1, q * q)
+    for part in _posteriors(state, data):
+        rows, observed = data.order[part.rows], data.observed[part.patterns]
+        gaps = observed[part.of_row] == 0
+        values[rows] = np.where(
+            gaps, state.mean + part.Z @ state.W.T, data.X[part.rows] + data.shift
+        )
+        variances = part.covariances.reshape(-1, q * q) @ outer.T + state.noise[data.groups]
+        deviations[rows] = np.where(gaps, np.sqrt(variances)[part.of_row], 0.0)
+    return values, deviations
+
+
+def pack(state: State) -> np.ndarray:
+    """The state as an unconstrained vector."""
+    return np.concatenate([state.W.ravel(), state.mean, np.log(state.noise)])
+
+
+def unpack(x, like: State) -> State:
+    """The inverse of `pack` for a state of the same sizes."""
+    size, d = like.W.size, len(like.mean)
+    W = x[:size].reshape(like.W.shape)
+    return State(W, x[size : size + d], np.exp(x[size + d :]))
+
+
+def _second_moments(part, weights):
+    """Weighted sums of <[z; 1][z; 1]'> over the rows of each pattern (p, (q + 1)^2)."""
+    p, q, _ = part.covariances.shape
+    ones = np.column_stack([part.Z, np.ones(len(part.Z))])
+    outer = (weights[:, None, None] * ones[:, :, None] * ones[:, None, :]).reshape(len(ones), -1)
+    if p < len(ones):
+        starts = np.flatnonzero(np.diff(part.of_row, prepend=-1))
+        outer = np.add.reduceat(outer, starts, axis=0)
+        weights = np.bincount(part.of_row, weights, minlength=p)
+    outer = outer.reshape(p, q + 1, q + 1)
+    outer[:, :q, :q] += weights[:, None, None] * part.covariances
+    return outer.reshape(p, -1)
+
+
+def _solve_columns(ZZ, XZ):
+    try:
+        return np.linalg.solve(ZZ, XZ[:, :, None])[:, :, 0]
+    except np.linalg.LinAlgError as error:
+        raise NumericalError("a column has too few observed entries for its loadings") from error
+
+
+def _noise(data, theta, XZ):
+    """Mean squared residual of each group of columns with the new loadings."""
+    squares = np.einsum("r,rj->j", data.weights, data.X**2) - np.sum(theta * XZ, axis=1)
+    counts = np.add.reduceat(data.weights, data.starts[:-1]) @ data.observed
+    groups = len(data.floors)
+    sums = np.bincount(data.groups, squares, groups), np.bincount(data.groups, counts, groups)
+    return np.maximum(sums[0] / sums[1], data.floors)
+
+
+def _absorb(theta, second, shift, noise):
+    """Loadings and mean for z ~ N(0, I) that equal these for z of the mean and covariance seen."""
+    q = theta.shape[1] - 1
+    center = second[:q, q]
+    L = Cholesky(second[:q, :q] - np.outer(center, center)).L
+    return State(theta[:, :q] @ L, shift + theta[:, q] + theta[:, :q] @ center, noise)
+
+
+def _invert(A):
+    """Inverses and log determinants of a stack of small positive-definite matrices."""
+    try:
+        L = np.linalg.cholesky(A)
+    except np.linalg.LinAlgError as error:
+        raise NumericalError("a posterior precision is not positive definite") from error
+    half = np.linalg.solve(L, np.broadcast_to(np.eye(A.shape[-1]), A.shape))
+    logdets = 2 * np.sum(np.log(np.diagonal(L, axis1=1, axis2=2)), axis=1)
+    return np.swapaxes(half, 1, 2) @ half, logdets
+
+
+def _batches(starts, q):
+    """Slices of patterns whose rows hold about BATCH_ENTRIES entries of q x q matrices."""
+    size = max(1, BATCH_ENTRIES // (q + 1) ** 2)
+    edges = np.searchsorted(starts, np.arange(0, starts[-1], size), side="left")
+    edges = np.unique(np.append(edges, len(starts) - 1))
+    for first, last in pairwise(edges):
+        yield slice(int(first), int(last))
+
+
+def _observed_means(X, mask, weights):
+    return (weights @ np.where(mask, X, 0.0)) / np.maximum(weights @ mask, np.finfo(float).tiny)
+
+
+def _variances(filled, mask, weights, groups):
+    """Mean square of the observed entries of each group of columns."""
+    squares, counts = weights @ filled**2, weights @ mask
+    return np.bincount(groups, squares) / np.maximum(np.bincount(groups, counts), 1)

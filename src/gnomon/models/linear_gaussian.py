@@ -1,0 +1,98 @@
+"""EM for linear Gaussian models with one set of latent variables and several views.
+
+    z ~ N(0, I),    x_v = W_v z + e_v,    e_v ~ N(0, sigma2_v I),    v = 1, 2, ...
+
+A view is one kind of observation, a block a set of rows that observe the same views.
+PPCA has one view; SPPCA has two; S2PPCA adds a block without outputs [YYTKW06].
+
+    here        W, sigma2 of a view              A      Z, ZZ        n, d, q
+    [YYTKW06]   W_x, sigma_x^2; W_y, sigma_y^2   (3)    Z, C_1+C_2   N, M or L, K
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gnomon.linalg.solve import Cholesky
+
+# Share of a view's variance below which its noise may not fall: a view that the latent
+# variables explain fully would drive it to zero and the likelihood to infinity.
+NOISE_FLOOR = 1e-9
+
+
+class View(NamedTuple):
+    """Loadings W (d, q) and noise variance."""
+
+    W: np.ndarray
+    sigma2: float
+
+
+class Moments(NamedTuple):
+    """Expected complete-data statistics of one view; they add over blocks."""
+
+    size: float
+    ZZ: np.ndarray
+    XZ: np.ndarray
+    xx: float
+
+
+# The data of each view in turn, None where the block does not observe it.
+Block = Sequence[Any]
+
+
+def e_step(views, block):
+    """Posterior means and covariance of z, eqs. (5)-(6) and (11)-(12), and log p(block).
+
+    Erratum: (12) lacks the factor sigma_x^2 that (4) has; see docs/errata.md.
+    """
+    q = views[0].W.shape[1]
+    A = Cholesky(np.eye(q) + sum(W.T @ W / sigma2 for W, sigma2 in views))
+    XW = sum((X @ W).astype(float) / sigma2 for X, (W, sigma2) in zip(block, views, strict=True))
+    Z = A.solve(XW.T).T
+    log_likelihood = -0.5 * (block[0].n_samples * A.logdet() - np.sum(Z * XW))
+    for X, (_, sigma2) in zip(block, views, strict=True):
+        size = X.n_samples * X.n_features
+        log_likelihood -= 0.5 * (size * np.log(2 * np.pi * sigma2) + X.squared_norm / sigma2)
+    return Z, A.solve(np.eye(q)), log_likelihood
+
+
+def em_step(views, blocks: Sequence[Block], *, expand=False):
+    """One EM step, Algorithm 2 of [YYTKW06], and the log likelihood it started from.
+
+    With ``expand`` the prior covariance of z is freed for one M-step and absorbed in the
+    loadings (parameter expansion): the same fixed points, reached in far fewer steps.
+    """
+    moments: list[list[Moments]] = [[] for _ in views]
+    second, total, objective = 0.0, 0.0, 0.0
+    for block in blocks:
+        seen = [v for v, X in enumerate(block) if X is not None]
+        data = [block[v] for v in seen]
+        Z, covariance, log_likelihood = e_step([views[v] for v in seen], data)
+        objective += log_likelihood
+        ZZ = Z.T @ Z + data[0].n_samples * covariance
+        second, total = second + ZZ, total + data[0].n_samples
+        for v, X in zip(seen, data, strict=True):
+            size = X.n_samples * X.n_features
+            XZ = np.asarray(X.T @ Z, dtype=float)
+            moments[v].append(Moments(size, ZZ, XZ, X.squared_norm))
+    views = tuple(m_step(_add(m)) for m in moments)
+    return (absorb(views, second / total) if expand else views), objective
+
+
+def m_step(moments: Moments) -> View:
+    """Regress a view on its latent variables, eqs. (13)-(16)."""
+    size, ZZ, XZ, xx = moments
+    W = Cholesky(ZZ).solve(XZ.T).T
+    return View(W, max(xx - np.sum(W * XZ), NOISE_FLOOR * xx) / size)
+
+
+def _add(moments: Sequence[Moments]) -> Moments:
+    sizes, ZZ, XZ, xx = zip(*moments, strict=True)
+    return Moments(sum(sizes), sum(ZZ), sum(XZ), sum(xx))  # type: ignore[arg-type]
+
+
+def absorb(views, prior_covariance):
+    """Loadings for z ~ N(0, I) that equal these for z ~ N(0, C)."""
+    L = Cholesky(prior_covariance).L
+    return tuple(View(W @ L, sigma2) for W, sigma2 in views)

@@ -1,0 +1,81 @@
+"""Probabilistic PCA [TB99]: x = mu + W z + e, z ~ N(0, I), e ~ N(0, sigma2 I).
+
+    here     X      W, sigma2     n, d, q
+    [TB99]   t_n    W, sigma^2    N, d, q
+
+The likelihood depends on the data through the leading eigenvalues of the covariance and
+its trace, so that every q up to the number of eigenvalues known has its maximum for free.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gnomon.linalg.data import Data
+from gnomon.linalg.eigen import Spectrum, fix_signs
+from gnomon.models.linear_gaussian import View, em_step
+
+# Share of the mean variance below which the noise may not fall: data of rank q or less
+# would otherwise have an unbounded likelihood.
+NOISE_FLOOR = 1e-12
+
+
+class Fit(NamedTuple):
+    """A view at the maximum, whether its noise is at the floor, and the log likelihood."""
+
+    view: View
+    floored: bool
+    log_likelihood: float
+
+
+def closed_form(spectrum: Spectrum, q: int, n: float) -> Fit:
+    """The maximum likelihood for given q, eqs. (7)-(8) of [TB99], axes in principal order."""
+    d = spectrum.vectors.shape[0]
+    values = spectrum.values[:q] / n
+    rest = (spectrum.trace / n - values.sum()) / max(d - q, 1)
+    floor = NOISE_FLOOR * spectrum.trace / (n * d)
+    # Rounding in the trace can exceed a true rest of zero.
+    sigma2 = max(rest, floor) if d > q else floor
+    scales = np.sqrt(np.maximum(values - sigma2, 0.0))
+    view = View(fix_signs(spectrum.vectors[:, :q]) * scales, sigma2)
+    return Fit(view, bool(d > q and rest <= floor), log_likelihood(spectrum, view, n))
+
+
+def log_likelihood(spectrum: Spectrum, view: View, n: float) -> float:
+    """Total log likelihood of a view whose axes are the leading eigenvectors."""
+    d = view.W.shape[0]
+    values = spectrum.values[: view.W.shape[1]] / n
+    model = np.sum(view.W**2, axis=0) + view.sigma2
+    rest = spectrum.trace / n - values.sum()
+    terms = np.sum(np.log(model) + values / model) + rest / view.sigma2
+    tail = (d - len(values)) * np.log(view.sigma2)
+    return -0.5 * n * (d * np.log(2 * np.pi) + terms + tail)
+
+
+def canonical(W) -> np.ndarray:
+    """W rotated to principal axes with fixed signs: W W' is kept, W'W becomes diagonal."""
+    U, scales, _ = np.linalg.svd(W, full_matrices=False)
+    return fix_signs(U) * scales
+
+
+def init(X: Data, q: int, rng: np.random.Generator) -> tuple[View]:
+    """Random loadings with half of the mean variance, noise with the other half."""
+    variance = X.squared_norm / (X.n_samples * X.n_features)
+    W = rng.standard_normal((X.n_features, q)) * np.sqrt(variance / (2 * q))
+    return (View(W, variance / 2),)
+
+
+def step(state, X: Data):
+    """One EM step with parameter expansion, and the log likelihood it started from."""
+    return em_step(state, [(X,)], expand=True)
+
+
+def pack(state) -> np.ndarray:
+    """The state as an unconstrained vector."""
+    (view,) = state
+    return np.append(view.W.ravel(), np.log(view.sigma2))
+
+
+def unpack(x, like) -> tuple[View]:
+    """The inverse of `pack` for a state of the same sizes."""
+    return (View(x[:-1].reshape(like[0].W.shape), float(np.exp(x[-1]))),)

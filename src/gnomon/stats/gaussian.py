@@ -1,0 +1,57 @@
+"""Linear Gaussian models seen from one view: x = W z + e, z ~ N(0, I), e ~ N(0, sigma2 I).
+
+Nothing of size d x d is formed: all goes through M = sigma2 I + W'W, of size q x q.
+
+    here     W, sigma2       M     weights
+    [TB99]   W, sigma^2      M     W M^-1
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gnomon.linalg.data import Data
+from gnomon.linalg.solve import Cholesky
+
+
+class Posterior(NamedTuple):
+    """z | x ~ N((x - mean) @ weights, covariance): the map (d, q) and the covariance (q, q)."""
+
+    weights: np.ndarray
+    covariance: np.ndarray
+
+
+def latent_posterior(W, sigma2) -> Posterior:
+    """Posterior of z given a centred row x, eqs. (9)-(10) of [TB99]."""
+    q = W.shape[1]
+    M = Cholesky(sigma2 * np.eye(q) + W.T @ W)
+    return Posterior(M.solve(W.T).T, sigma2 * M.solve(np.eye(q)))
+
+
+def log_density(X: Data, W, sigma2) -> np.ndarray:
+    """Log of N(x; 0, W W' + sigma2 I) of every row (n,)."""
+    d, q = W.shape
+    M = Cholesky(sigma2 * np.eye(q) + W.T @ W)
+    explained = np.sum(M.half_solve((X @ W).T.astype(float)) ** 2, axis=0)
+    distance = (X.row_squared_norms() - explained) / sigma2
+    logdet = (d - q) * np.log(sigma2) + M.logdet()
+    return -0.5 * (d * np.log(2 * np.pi) + logdet + np.maximum(distance, 0))
+
+
+def covariance(W, sigma2) -> np.ndarray:
+    """W W' + sigma2 I (d, d)."""
+    return W @ W.T + sigma2 * np.eye(W.shape[0])
+
+
+def precision(W, sigma2) -> np.ndarray:
+    """Inverse of the covariance (d, d), through the q x q matrix M."""
+    d, q = W.shape
+    M = Cholesky(sigma2 * np.eye(q) + W.T @ W)
+    return (np.eye(d) - W @ M.solve(W.T)) / sigma2
+
+
+def sample(rng: np.random.Generator, n, mean, W, sigma2) -> np.ndarray:
+    """Draws of n rows."""
+    d, q = W.shape
+    Z = rng.standard_normal((n, q))
+    return mean + Z @ W.T + np.sqrt(sigma2) * rng.standard_normal((n, d))
