@@ -137,11 +137,14 @@ def _is_signed(y):
 
 
 def _entry_is_missing(value):
-    if value is None or value is getattr(value, "NaT", False):
-        return True
     if isinstance(value, str | bool):
         return False
-    return bool(value != value) or value == UNLABELLED
+    return is_absent(value) or value == UNLABELLED
+
+
+def is_absent(value) -> bool:
+    """Whether it is None, NaN, or the missing value of pandas, which refuses comparison."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
 
 
 def _unique(y):
