@@ -1,0 +1,76 @@
+"""Columns of the data matrix in units of their own, and its rows in a basis of their span."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gnomon.linalg.data import Centered, Data, Matrix
+
+
+class Scaled(Data):
+    """X diag(factors), never formed; a factor of zero leaves its column out."""
+
+    def __init__(self, X: Data, factors):
+        super().__init__(X.dtype, X.shape, X.n_samples)
+        self.X, self.factors = X, np.asarray(factors, dtype=X.dtype)
+
+    @property
+    def is_sparse(self):
+        """Whether a product costs less than its dense shape says."""
+        return self.X.is_sparse
+
+    def dense_blocks(self):
+        """Runs of rows as arrays."""
+        for block in self.X.dense_blocks():
+            yield block * self.factors
+
+    def rows(self, mask):
+        """The rows that a mask or an index selects."""
+        return Scaled(self.X.rows(mask), self.factors)
+
+    def _matmat(self, B):
+        return self.X @ (self.factors[:, None] * B.astype(self.dtype, copy=False))
+
+    def _rmatmat(self, Z):
+        return self.factors[:, None] * (self.X.T @ Z)
+
+
+class RowSpace(NamedTuple):
+    """X = T V' with V orthonormal and never formed: T (n, r), and V = X' lift (n, r)."""
+
+    T: np.ndarray
+    lift: np.ndarray
+
+
+def row_space(X: Data) -> RowSpace:
+    """The rows of a wide X in an orthonormal basis of their span, from X X'."""
+    values, U = np.linalg.eigh(X.dual_gram())
+    kept = values > values[-1] * len(values) * np.finfo(X.dtype).eps
+    roots = np.sqrt(values[kept])
+    return RowSpace(U[:, kept] * roots, U[:, kept] / roots)
+
+
+def column_spread(X: Data, weights) -> np.ndarray:
+    """Root mean squares of the columns (d,) in float64, for data at any scale.
+
+    X is centred; ``weights`` (n,) count rows. Entries are first divided by the largest of
+    their column, so that no square overflows or vanishes.
+    """
+    if X.is_sparse and isinstance(X, Centered) and isinstance(X.X, Matrix):
+        return np.sqrt(_sparse_squares(X.X.X, X.mean.astype(float), weights) / weights.sum())
+    top = np.zeros(X.n_features)
+    for block in X.dense_blocks():
+        np.maximum(top, np.abs(block).max(axis=0, initial=0), out=top)
+    unit = np.where(top > 0, top, 1.0)
+    total, start = np.zeros(X.n_features), 0
+    for block in X.dense_blocks():
+        stop = start + len(block)
+        total += weights[start:stop] @ (block / unit) ** 2
+        start = stop
+    return top * np.sqrt(total / weights.sum())
+
+
+def _sparse_squares(X, mean, weights):
+    """Weighted sum of (x - mu)^2 down the columns, at the cost of the stored entries."""
+    squares = X.astype(float).power(2).T @ weights
+    return np.maximum(squares - 2 * mean * (X.T @ weights) + mean**2 * weights.sum(), 0.0)
