@@ -5,6 +5,7 @@ terms: what a discriminative objective has of its rows, and what EM has of them,
 log likelihood. ``weights`` are those of the objective's terms, see `gnomon.models.dca_gm`.
 """
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -124,7 +125,7 @@ def _chunk_blocks(first, ids, weights):
     cuts = np.unique(np.searchsorted(edges, np.arange(0, len(ids), BLOCK_ROWS)))
     cuts = np.r_[cuts, len(starts)]
     out = []
-    for a, b in itertools.pairwise(cuts):
+    for a, b in pairwise(cuts):
         if a < b:
             rows = slice(first + edges[a], first + edges[b])
             out.append(Chunked(rows, weights[rows], edges[a:b] - edges[a]))
