@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gnomon.estimators._base import LinearGaussianModel, has_gaps
 from gnomon.estimators._fitting import IterativeFit
+from gnomon.estimators._spectrum import leading_spectrum
 from gnomon.estimators._validation import (
     check_columns,
     check_integer,
@@ -21,7 +22,6 @@ from gnomon.estimators._validation import (
 )
 from gnomon.inference.acceleration import anderson, remember
 from gnomon.inference.fixed_point import Run, iterate
-from gnomon.linalg import eigen
 from gnomon.linalg.data import Weighted, as_data, center
 from gnomon.models import dimension, incomplete, ppca
 
@@ -47,7 +47,7 @@ class PPCA(IterativeFit, LinearGaussianModel):
         the cheapest for the shape of X.
     max_iter : int, default=500
         Most iterations of EM (missing values, or ``solver="em"``) or rounds of "subspace".
-    tol : float, default=1e-8
+    tol : float, default=1e-7
         An iteration ends when the log likelihood changes by less than this per entry of X.
     callback : callable, default=None
         ``callback(n_iter, state, objective)`` is called after every iteration of EM; it stops
@@ -115,7 +115,7 @@ class PPCA(IterativeFit, LinearGaussianModel):
         *,
         solver="auto",
         max_iter=500,
-        tol=1e-8,
+        tol=1e-7,
         callback=None,
         random_state=None,
     ):
@@ -212,10 +212,8 @@ class PPCA(IterativeFit, LinearGaussianModel):
         return dimension.size_for_share(self.n_components, explained, min(shape))
 
     def _spectrum(self, X, k, rng):
-        solver = eigen.route(X, k) if self.solver in ("auto", "em") else self.solver
-        if solver == "subspace":
-            return eigen.from_products(X, k, rng)
-        return eigen.from_moments(X, k) if solver == "moments" else eigen.from_dual(X, k)
+        solver = "auto" if self.solver == "em" else self.solver
+        return leading_spectrum(X, k, rng, solver=solver, tol=self.tol, max_rounds=self.max_iter)
 
     def _run_em(self, X, q, rng):
         start = ppca.init(X, q, rng)

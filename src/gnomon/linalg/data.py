@@ -72,6 +72,10 @@ class Data(LinearOperator):
         """Runs of rows as arrays, each small; together all rows in order."""
         raise TypeError(f"{type(self).__name__} has no rows of its own to iterate over")
 
+    def single(self) -> "Data":
+        """The same data in single precision, if that costs a copy of stored values at most."""
+        return self
+
     def rows(self, mask) -> "Data":
         """The rows that a boolean mask or an index array selects."""
         raise TypeError(f"{type(self).__name__} has no rows of its own to select")
@@ -122,6 +126,12 @@ class Matrix(Data):
         counts = np.diff(X.indptr)
         stored = _squared_sum(X.data - np.repeat(mean, counts))
         return stored + float((self.shape[0] - counts) @ mean**2)
+
+    def single(self):
+        if not self._stored_sparse or self.dtype == np.float32:
+            return self
+        parts = (self.X.data.astype(np.float32), self.X.indices, self.X.indptr)
+        return Matrix(type(self.X)(parts, shape=self.shape))
 
     def dense_blocks(self):
         X = self.X.tocsr() if self._stored_sparse else self.X
@@ -175,6 +185,10 @@ class Centered(Data):
         for block in self.X.dense_blocks():
             yield block - self.mean
 
+    def single(self):
+        X = self.X.single()
+        return self if X is self.X else Centered(X, self.mean)
+
     def rows(self, mask):
         return Centered(self.X.rows(mask), self.mean)
 
@@ -216,6 +230,10 @@ class Weighted(Data):
             yield block * self._roots[start:stop]
             start = stop
 
+    def single(self):
+        X = self.X.single()
+        return self if X is self.X else Weighted(X, self.weights)
+
     def rows(self, mask):
         return Weighted(self.X.rows(mask), self.weights[mask])
 
@@ -251,6 +269,10 @@ class Mixed(Data):
         width = max(1, BLOCK_ENTRIES // self.n_features)
         for start in range(0, self.shape[0], width):
             yield np.ascontiguousarray((self.X.T @ self.R[start : start + width].T.toarray()).T)
+
+    def single(self):
+        X = self.X.single()
+        return self if X is self.X else Mixed(self.R.astype(np.float32), X)
 
     def _matmat(self, B):
         return self.R @ (self.X @ B)

@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.sparse.linalg import LinearOperator, eigsh
 
 from gnomon.linalg.data import Data
 
@@ -42,16 +41,6 @@ def from_dual(X: Data, k: int) -> Spectrum:
     V, R = np.linalg.qr(V)
     V *= np.where(np.diagonal(R) < 0, -1.0, 1.0)
     return Spectrum(np.where(lengths > 0, values, 0.0), V, float(np.trace(K)))
-
-
-def from_products(X: Data, k: int, rng: np.random.Generator) -> Spectrum:
-    """Eigenpairs of X'X from products with X alone; for large or sparse X."""
-    d = X.n_features
-    if 2 * k >= min(X.shape):
-        return from_moments(X, k) if d <= X.shape[0] else from_dual(X, k)
-    normal = LinearOperator((d, d), matvec=lambda b: X.T @ (X @ b), dtype=X.dtype)
-    values, V = eigsh(normal, k, v0=rng.standard_normal(d).astype(X.dtype))
-    return Spectrum(np.maximum(values[::-1], 0.0), V[:, ::-1], X.squared_norm)
 
 
 def fix_signs(vectors) -> np.ndarray:

@@ -88,9 +88,9 @@ def init(data: Patterns, q: int) -> State:
     n, d = data.weights.sum(), data.X.shape[1]
     _, centered = center(Weighted(Matrix(data.X), data.weights))
     spectrum = (from_moments if d <= data.X.shape[0] else from_dual)(centered, q)
-    variance = max(spectrum.trace / (n * d), np.finfo(float).tiny)
-    rest = max(spectrum.trace - spectrum.values.sum(), 0.1 * spectrum.trace) / (n * d)
-    scales = np.sqrt(np.maximum(spectrum.values / n - rest, 0.01 * variance))
+    # Each axis has its own scale from the start; see ppca.init.
+    rest = max(spectrum.trace - spectrum.values.sum(), 1e-6 * spectrum.trace) / (n * d)
+    scales = np.sqrt(np.maximum(spectrum.values / n - rest, 0.1 * spectrum.values / n))
     noise = np.maximum(np.full(len(data.floors), rest), data.floors)
     return State(spectrum.vectors * scales, data.shift, noise)
 

@@ -59,10 +59,16 @@ def canonical(W) -> np.ndarray:
 
 
 def init(X: Data, q: int, rng: np.random.Generator) -> tuple[View]:
-    """Random loadings with half of the mean variance, noise with the other half."""
-    variance = X.squared_norm / (X.n_samples * X.n_features)
-    W = rng.standard_normal((X.n_features, q)) * np.sqrt(variance / (2 * q))
-    return (View(W, variance / 2),)
+    """The maximum within the span of X'X times a random matrix.
+
+    Every axis starts with its own scale: from a common one EM stays long near stationary
+    points where small axes look like noise.
+    """
+    V, _ = np.linalg.qr(np.asarray(X.T @ (X @ rng.standard_normal((X.n_features, q)))))
+    T = np.asarray(X @ V, dtype=float)
+    values, rotation = np.linalg.eigh(T.T @ T)
+    spectrum = Spectrum(values[::-1], (V @ rotation)[:, ::-1], X.squared_norm)
+    return (closed_form(spectrum, q, X.n_samples).view,)
 
 
 def step(state, X: Data):

@@ -1,0 +1,257 @@
+"""Maximise a linear Gaussian likelihood in a growing subspace, by few products with the data.
+
+The loadings of a maximum lie in the row space of X, and within an orthonormal basis V the
+likelihood needs only the rows X V. So: solve the small problem inside V; look at the M-step
+X'Z in full space; add what of it lies outside V to the basis; repeat. What a full EM step
+would gain is known before the next product is paid, and it is the stopping rule.
+
+The solver knows no model. The model is a function
+
+    solve_small(Reduced) -> Small
+
+that maximises the likelihood of rows whose inputs are reduced to r coordinates. Rows that
+observe more than the inputs (labelled ones) are ``special``: their latent means are the model's
+own; the latent means of all others are linear in the reduced rows.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gnomon.exceptions import NumericalError
+
+# Directions whose gain is below this share of what may be left are not multiplied further.
+LOCK = 0.1
+# Gain of a whole round over the gain of one EM step, before a round has been seen.
+FIRST_RATIO = 3.0
+# Loss of orthogonality beyond which a new block is projected a second time.
+CLEAN = 1e3
+
+
+class Reduced(NamedTuple):
+    """Rows in principal coordinates of the basis: T'T = diag(energies), descending.
+
+    ``special`` are the rows (n1, r) of T that observe more than the inputs, or None; ``last``
+    is the state that the previous round's answer carried, and ``rotation`` (r_before, r) maps
+    coordinates of that round to these; ``final`` asks for the maximum in full.
+    """
+
+    energies: np.ndarray
+    special: np.ndarray | None
+    last: Any
+    rotation: np.ndarray | None
+    final: bool
+
+
+class Small(NamedTuple):
+    """The maximum in reduced coordinates.
+
+    Latent means are T @ H (r, q) for ordinary rows and ``special`` (n1, q) for the special
+    ones; ``second`` (q, q) is the sum of E[z z'] over all rows, ``sigma2`` the noise variance of
+    the inputs, ``state`` what the next round may start from.
+    """
+
+    H: np.ndarray
+    special: np.ndarray | None
+    second: np.ndarray
+    sigma2: float
+    objective: float
+    state: Any
+
+
+class Solution(NamedTuple):
+    """An orthonormal basis (d, q') of the loadings, the answer in it, and how it was found."""
+
+    basis: np.ndarray
+    reduced: Reduced
+    small: Small
+    objective: list[float]
+    n_products: int
+    converged: bool
+
+
+def maximise(  # noqa: PLR0913 - a solver and its settings
+    X,
+    solve_small: Callable[[Reduced], Small],
+    start: np.ndarray,
+    *,
+    tol: float,
+    max_rounds: int = 50,
+    special=None,
+    exact=None,
+    callback=None,
+) -> Solution:
+    """Grow a basis from the columns of ``start`` until a full EM step gains less than tol nats.
+
+    X needs products and ``shape`` only; ``special`` is an index of rows. The answer is given on
+    the span of the last full M-step with products of ``exact``, X in higher precision.
+    """
+    basis = _Basis(X, special)
+    objective: list[float] = []
+    block, ratio, bound = orthonormal(start), FIRST_RATIO, np.inf
+    columns, last, converged = 0, None, False
+    for n_round in range(1, max_rounds + 1):
+        columns += basis.append(block)
+        reduced = basis.reduce(last, final=ratio * bound < 30 * tol)
+        small = solve_small(reduced)
+        ratio, last = _ratio(objective, small.objective, bound, ratio), small.state
+        objective.append(small.objective)
+        step = basis.m_step(small)
+        columns += small.H.shape[1]
+        block, bound = _ascent_directions(step.outside, small, tol)
+        if ratio * bound < tol and not reduced.final:
+            small = solve_small(reduced._replace(final=True, last=small.state, rotation=None))
+            step = basis.m_step(small)
+            columns += small.H.shape[1]
+            block, bound = _ascent_directions(step.outside, small, tol)
+        converged = ratio * bound < tol or block.shape[1] == 0
+        stop = callback is not None and callback(n_round, small, small.objective)
+        if converged or stop or basis.is_full(block):
+            break
+    converged = converged or basis.is_full(block)
+    return _polish(exact if exact is not None else X, step, solve_small, special)._replace(
+        objective=objective, n_products=columns + step.full.shape[1], converged=converged
+    )
+
+
+def orthonormal(B) -> np.ndarray:
+    """An orthonormal basis of the columns of B, by the eigenvectors of its Gram matrix.
+
+    Faster than Householder QR for tall B; done twice, so that it is as orthonormal.
+    """
+    for _ in range(2):
+        values, U = np.linalg.eigh(_gram(B))
+        kept = values > values[-1] * np.finfo(B.dtype).eps * 10
+        B = B @ (U[:, kept] / np.sqrt(values[kept])).astype(B.dtype)
+    return B
+
+
+class _Step(NamedTuple):
+    """The M-step X'Z in full space (d, q), and its part outside of the basis."""
+
+    full: np.ndarray
+    outside: np.ndarray
+    second: np.ndarray
+
+
+class _Columns:
+    """A matrix that grows by columns, with room to spare."""
+
+    def __init__(self, n, dtype):
+        self._room = np.empty((n, 0), dtype=dtype, order="F")
+        self._used = 0
+
+    @property
+    def filled(self):
+        return self._room[:, : self._used]
+
+    def append(self, block):
+        needed = self._used + block.shape[1]
+        if needed > self._room.shape[1]:
+            room = np.empty((len(self._room), 2 * needed), dtype=self._room.dtype, order="F")
+            room[:, : self._used] = self.filled
+            self._room = room
+        self._room[:, self._used : needed] = block
+        self._used = needed
+
+
+class _Basis:
+    """The basis V (d, r), the reduced rows T = X V (n, r), and their Gram matrices."""
+
+    def __init__(self, X, special):
+        self.X, self.special = X, special
+        self._V, self._T = _Columns(X.shape[1], X.dtype), _Columns(X.shape[0], X.dtype)
+        self.S, self.G = np.empty((0, 0)), np.empty((0, 0))
+        self._map = None
+
+    @property
+    def V(self):
+        return self._V.filled
+
+    @property
+    def T(self):
+        return self._T.filled
+
+    def append(self, block) -> int:
+        rows = self.X @ block
+        self.S = _border(self.S, self.V.T @ block, _gram(block))
+        self.G = _border(self.G, self.T.T @ rows, _gram(rows))
+        self._V.append(block)
+        self._T.append(rows)
+        return block.shape[1]
+
+    def reduce(self, last, final) -> Reduced:
+        """Coordinates in which the basis is orthonormal and the energies are diagonal."""
+        try:
+            L = np.linalg.cholesky(self.S)
+        except np.linalg.LinAlgError as error:
+            raise NumericalError("the basis of the subspace has lost its rank") from error
+        inverse = np.linalg.solve(L, np.eye(len(L)))
+        values, U = np.linalg.eigh(inverse @ self.G @ inverse.T)
+        mapping = (inverse.T @ U)[:, ::-1]
+        rotation = None
+        if self._map is not None:
+            before = self._map.shape[0]
+            rotation = self._map.T @ self.S[:before] @ mapping
+        self._map = mapping
+        special = None
+        if self.special is not None:
+            special = self.T[self.special].astype(float) @ mapping
+        return Reduced(np.maximum(values[::-1], 0.0), special, last, rotation, final)
+
+    def m_step(self, small: Small) -> _Step:
+        """X'Z, and what of it lies outside; V'X'Z comes from the small side, without V."""
+        H = self._map @ small.H
+        Z = self.T @ H.astype(self.T.dtype)
+        inside = self.G @ H
+        if self.special is not None:
+            rows = self.T[self.special].astype(float)
+            inside += rows.T @ (small.special - rows @ H)
+            Z[self.special] = small.special
+        full = self.X.T @ Z
+        outside = full - self.V @ np.linalg.solve(self.S, inside).astype(full.dtype)
+        if np.linalg.norm(outside) < CLEAN * np.finfo(full.dtype).eps * np.linalg.norm(full):
+            outside -= self.V @ np.linalg.solve(self.S, self.V.T @ outside).astype(full.dtype)
+        return _Step(full, outside, small.second)
+
+    def is_full(self, block) -> bool:
+        return self.V.shape[1] + block.shape[1] > min(self.X.shape)
+
+
+def _ascent_directions(outside, small: Small, tol):
+    """Orthonormal directions outside the basis, strongest first, and the gain of an EM step.
+
+    In coordinates where E[z z'] sums to the identity, the squared length of a direction over
+    twice the noise is what the likelihood gains by it.
+    """
+    L = np.linalg.cholesky(small.second)
+    whitened = outside @ np.linalg.solve(L, np.eye(len(L))).T.astype(outside.dtype)
+    values, U = np.linalg.eigh(_gram(whitened))
+    gains = np.maximum(values, 0.0) / (2 * small.sigma2)
+    kept = gains > LOCK * tol / len(gains)
+    directions = (U[:, kept] / np.sqrt(values[kept])).astype(outside.dtype)
+    return orthonormal(whitened @ directions) if kept.any() else whitened[:, :0], gains.sum()
+
+
+def _ratio(objective, reached, bound, ratio):
+    if not objective or not np.isfinite(bound) or bound <= 0:
+        return ratio
+    return float(np.clip((reached - objective[-1]) / bound, 1.0, 10.0))
+
+
+def _polish(X, step: _Step, solve_small, special) -> Solution:
+    """The maximum on the span of the last M-step, with products in full precision."""
+    basis = _Basis(X, special)
+    basis.append(orthonormal(step.full.astype(X.dtype)))
+    reduced = basis.reduce(None, final=True)
+    small = solve_small(reduced)
+    return Solution(basis.V @ basis._map, reduced, small, [], 0, False)
+
+
+def _gram(B):
+    return np.asarray(B.T @ B, dtype=float)
+
+
+def _border(A, side, corner):
+    return np.block([[A, side], [side.T, corner]]).astype(float)
