@@ -79,7 +79,7 @@ def test_a_given_penalty_gives_the_same_fit(rows, rng, wide):
     F, Y, observed, ones = rows
     F = np.hstack([F, 0.1 * rng.standard_normal((n, 12))]) if wide else F
     fit = complete(F, Y, observed, ones)
-    again = recomplete(F, Y, ones, ones, fit.penalty[0])
+    again = recomplete(F, Y, observed, ones, fit.penalty)
     assert_allclose(again.B, fit.B, rtol=1e-8, atol=1e-10)
     assert_allclose(again.offset, fit.offset, rtol=1e-8, atol=1e-10)
     assert_allclose(again.residuals, fit.residuals, rtol=1e-8)

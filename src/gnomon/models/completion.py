@@ -62,22 +62,18 @@ def complete(F, Y, observed, weights, codes=None) -> Completion:
     return Completion(B, offset, residual_covariance(E, weights), penalty, E)
 
 
-def recomplete(F, Y, weights, balanced, penalty) -> Completion:
-    """The same on complete outputs at a given penalty, by one Cholesky factor."""
-    sample = _sample(F, Y, weights, balanced)
-    a = penalty * sample.unit
-    if F.shape[0] <= F.shape[1]:
-        M = Cholesky(sample.F @ sample.F.T + a * np.eye(F.shape[0]))
-        dual = M.solve(sample.Y)
-        B, left = sample.F.T @ dual, a * dual
-        leverage = 1 - a * np.sum(M.half_solve(np.eye(F.shape[0])) ** 2, axis=0)
-    else:
-        M = Cholesky(sample.F.T @ sample.F + a * np.eye(F.shape[1]))
-        B = M.solve(sample.F.T @ sample.Y)
-        left = sample.Y - sample.F @ B
-        leverage = np.sum(M.half_solve(sample.F.T) ** 2, axis=0)
-    E = _left_out(sample, left, leverage)
-    offset = sample.y_mean - sample.f_mean @ B
+def recomplete(F, Y, observed, weights, penalty, codes=None) -> Completion:
+    """The same at a given penalty for each column, by one Cholesky factor."""
+    balanced = weights if codes is None else class_weights(codes, weights)
+    B, offset = np.zeros((F.shape[1], Y.shape[1])), np.zeros(Y.shape[1])
+    E = np.full(Y.shape, np.nan)
+    for columns in same_pattern(observed):
+        rows = observed[:, columns[0]]
+        if rows.any() and np.isfinite(penalty[columns[0]]):
+            sample = _sample(F[rows], Y[np.ix_(rows, columns)], weights[rows], balanced[rows])
+            fit = _ridge(sample, penalty[columns[0]] * sample.unit)
+            B[:, columns], E[np.ix_(rows, columns)] = fit
+            offset[columns] = sample.y_mean - sample.f_mean @ B[:, columns]
     return Completion(B, offset, residual_covariance(E, weights), penalty, E)
 
 
@@ -136,6 +132,22 @@ def _tuned(sample, grid):
         if value < best or penalty == grid[0]:
             best, kept = value, (Vt.T @ ((d / (d**2 + a))[:, None] * UY), E, penalty)
     return kept
+
+
+def _ridge(sample, a):
+    """B and leave-one-out residuals at penalty a, on the smaller side of the rows."""
+    n, p = sample.F.shape
+    if n <= p:
+        M = Cholesky(sample.F @ sample.F.T + a * np.eye(n))
+        dual = M.solve(sample.Y)
+        B, left = sample.F.T @ dual, a * dual
+        leverage = 1 - a * np.sum(M.half_solve(np.eye(n)) ** 2, axis=0)
+    else:
+        M = Cholesky(sample.F.T @ sample.F + a * np.eye(p))
+        B = M.solve(sample.F.T @ sample.Y)
+        left = sample.Y - sample.F @ B
+        leverage = np.sum(M.half_solve(sample.F.T) ** 2, axis=0)
+    return B, _left_out(sample, left, leverage)
 
 
 def _left_out(sample, left, leverage):

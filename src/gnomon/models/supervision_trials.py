@@ -1,0 +1,248 @@
+"""Trials of candidate strengths of supervision: rows lose their labels and must find them again.
+
+splits     half of the classes lose some rows each, and these compete among those classes:
+           otherwise the classes short of labels gather near the origin, where a badly
+           predicted row also lies, and it is right for the wrong reason
+classes    log loss of the nearest labelled row of each class
+numbers    squared error of a regression on the components
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gnomon.models.completion import TINY, Completion, complete, recomplete
+from gnomon.models.supervision import Pool, coordinates, directions, label_block, labelled_rows
+
+SPLITS = 20
+FOLDS = 10
+# Up to so many classes compete all together: a contest of three is too easy to rank maps.
+FEW_CLASSES = 6
+WIDTHS = 2.0 ** np.arange(-4, 7)
+# A regression on few rows needs some penalty, and no single row may decide.
+REGRESSION_PENALTY = 0.01
+LARGEST_ERROR = 9.0
+MOST_LABELLED = 2000
+
+
+class Labelled(NamedTuple):
+    """Distinct labelled rows in an order of their own: coordinates, outputs, weights, classes."""
+
+    F: np.ndarray
+    Y: np.ndarray
+    observed: np.ndarray
+    weights: np.ndarray
+    codes: np.ndarray
+    are_classes: bool
+
+    def rows(self, index) -> "Labelled":
+        """Some of the rows."""
+        F, Y, observed, weights, codes = (part[index] for part in self[:5])
+        return Labelled(F, Y, observed, weights, codes, self.are_classes)
+
+    def arguments(self, size):
+        """What stage 1 takes, on a pool of the given size."""
+        codes = self.codes if self.are_classes else None
+        return {
+            "F": self.F[:, :size],
+            "Y": self.Y,
+            "observed": self.observed,
+            "weights": self.weights,
+            "codes": codes,
+        }
+
+
+class Split(NamedTuple):
+    """Rows that keep their label, rows that lose it, and the classes that compete for these."""
+
+    kept: np.ndarray
+    held: np.ndarray
+    classes: np.ndarray
+
+
+class Candidate(NamedTuple):
+    """A strength on a pool of leading directions."""
+
+    pool: int
+    s: float
+
+
+def distinct_rows(pool: Pool, Y, observed, codes) -> Labelled:
+    """Labelled rows, equal ones merged and their weights added, in an order of their own.
+
+    So weights count as repeated rows, and neither the order of rows nor the names of the
+    classes decide which rows a split holds out. Equal rows also tell nothing of each other.
+    """
+    rows, weights = labelled_rows(pool, observed)
+    F = coordinates(pool, rows)
+    order = np.argsort(np.sum(F**2, axis=1), kind="stable")
+    F, weights, rows = F[order], weights[order], rows[order]
+    outputs = np.where(observed[rows], Y[rows], np.inf)
+    close = np.max(np.abs(np.diff(F, axis=0)), axis=1, initial=0) <= 1e-9 * np.abs(F).max(initial=0)
+    same = close & np.all(outputs[1:] == outputs[:-1], axis=1)
+    group = np.cumsum(np.r_[0, ~same]) if len(rows) else rows
+    first = np.flatnonzero(np.diff(group, prepend=-1))
+    rows = rows[first]
+    numbers = np.zeros(len(rows), dtype=int) if codes is None else _by_appearance(codes[rows])
+    sums = np.bincount(group, weights)
+    return Labelled(F[first], Y[rows], observed[rows], sums, numbers, codes is not None)
+
+
+def _by_appearance(codes):
+    """Classes numbered in the order in which they first appear."""
+    _, first, number = np.unique(codes, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[number]
+
+
+def thinned(labelled, rng) -> Labelled:
+    """At most MOST_LABELLED rows, classes thinned alike, the rare ones last."""
+    n = len(labelled.F)
+    if n <= MOST_LABELLED:
+        return labelled
+    shuffled = rng.permutation(n)
+    rank = np.empty(n)
+    rank[shuffled] = _rank_in_class(labelled.codes[shuffled])
+    rows = np.sort(np.argsort(rank, kind="stable")[:MOST_LABELLED])
+    return labelled.rows(rows)
+
+
+def _rank_in_class(codes):
+    """How many rows of its class come before each row."""
+    order = np.argsort(codes, kind="stable")
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    rank = np.empty(len(codes), dtype=int)
+    rank[order] = np.arange(len(codes)) - np.repeat(starts, np.diff(np.r_[starts, len(codes)]))
+    return rank
+
+
+def draw_splits(codes, q, rng) -> list[Split]:
+    """Ten folds twice for few classes and enough components, half-class splits otherwise.
+
+    Numbers are one class of all rows.
+    """
+    counts = np.bincount(codes)
+    if len(counts) <= FEW_CLASSES and q >= len(counts) - 1:
+        return _plain_folds(codes, rng) + _plain_folds(codes, rng)
+    return _half_class_splits(codes, np.flatnonzero(counts >= 2), rng)
+
+
+def _plain_folds(codes, rng):
+    """Folds over which the rows of a class are spread; a class keeps a row in each."""
+    n = len(codes)
+    shuffled = rng.permutation(n)
+    fold = np.empty(n, dtype=int)
+    fold[shuffled] = (_rank_in_class(codes[shuffled]) + rng.integers(FOLDS)) % FOLDS
+    fold[np.bincount(codes)[codes] < 2] = -1
+    every = np.arange(codes.max() + 1)
+    held = [np.flatnonzero(fold == f) for f in range(FOLDS)]
+    return [Split(np.flatnonzero(fold != f), held[f], every) for f in range(FOLDS) if len(held[f])]
+
+
+def _half_class_splits(codes, able, rng):
+    """Splits in which half of the classes, in rotation, lose a fifth of their rows each."""
+    half = max(2, len(able) // 2)
+    queue = np.concatenate([rng.permutation(able) for _ in range(1 + SPLITS * half // len(able))])
+    splits = []
+    for k in range(SPLITS):
+        classes = np.unique(queue[k * half : (k + 1) * half])
+        held = np.concatenate([_some_rows(codes, c, rng) for c in classes])
+        kept = np.setdiff1d(np.arange(len(codes)), held)
+        splits.append(Split(kept, held, classes))
+    return splits
+
+
+def _some_rows(codes, c, rng):
+    rows = np.flatnonzero(codes == c)
+    return rng.choice(rows, max(1, len(rows) // 5), replace=False)
+
+
+def tuned(labelled, candidates) -> dict[int, Completion]:
+    """Stage 1 on each pool, its penalty tuned on all labelled rows."""
+    return {p: complete(**labelled.arguments(p)) for p in {c.pool for c in candidates}}
+
+
+def trial_maps(pool, labelled, split, candidates, q, fits):
+    """All labelled rows in the map of each candidate that is fitted to the kept ones."""
+    kept = labelled.rows(split.kept)
+    blocks = {}
+    for p, fit in fits.items():
+        again = recomplete(**kept.arguments(p), penalty=fit.penalty)
+        blocks[p] = label_block(again, pool.variances[:p])
+    return [embed(pool, labelled.F, c, blocks[c.pool], q) for c in candidates]
+
+
+def class_losses(pool, labelled, splits, candidates, q, fits) -> np.ndarray:
+    """Log losses (candidates, held rows) of finding the class again."""
+    codes = labelled.codes
+    D = []
+    for split in splits:
+        closed = np.setdiff1d(np.arange(codes.max() + 1), split.classes)
+        maps = trial_maps(pool, labelled, split, candidates, q, fits)
+        near = [class_distances(T[split.held], T[split.kept], codes[split.kept]) for T in maps]
+        D.append(np.array(near))
+        D[-1][:, :, closed] = np.inf
+    truth = np.concatenate([codes[split.held] for split in splits])
+    return soft_losses(np.concatenate(D, axis=1), truth)
+
+
+def number_losses(pool, labelled, splits, candidates, q, fits):
+    """Squared errors (candidates, held rows) of a regression on T, and those of the mean.
+
+    In units of each column's variance; an outlying row counts as three deviations.
+    """
+    variance = np.maximum(_column_variances(labelled), TINY)
+    losses, chance = [], []
+    for split in splits:
+        kept, held = labelled.rows(split.kept), labelled.rows(split.held)
+        maps = trial_maps(pool, labelled, split, candidates, q, fits)
+        maps.append(np.zeros((len(labelled.F), 1)))
+        errors = [_regression_errors(T, kept, held, split, variance) for T in maps]
+        losses.append(np.array(errors[:-1]))
+        chance.append(errors[-1])
+    return np.concatenate(losses, axis=1), np.concatenate(chance)
+
+
+def _column_variances(labelled):
+    seen = labelled.weights[:, None] * labelled.observed
+    total = np.maximum(seen.sum(axis=0), TINY)
+    mean = np.sum(seen * labelled.Y, axis=0) / total
+    return np.sum(seen * (labelled.Y - mean) ** 2, axis=0) / total
+
+
+def _regression_errors(T, kept, held, split, variance):
+    penalty = np.full(kept.Y.shape[1], REGRESSION_PENALTY)
+    fit = recomplete(T[split.kept], kept.Y, kept.observed, kept.weights, penalty)
+    errors = (held.Y - fit.offset - T[split.held] @ fit.B) ** 2 / variance
+    errors = np.where(held.observed, np.minimum(errors, LARGEST_ERROR), 0.0)
+    return errors.sum(axis=1) / held.observed.sum(axis=1)
+
+
+def embed(pool, F, candidate, G, q):
+    """Rows F of the pool in the map of a candidate with label block G."""
+    p, s = candidate
+    if s == 0:
+        return F[:, :q]
+    return F[:, :p] @ directions(pool.variances[:p], pool.total, G, q, s).R
+
+
+def class_distances(A, B, codes) -> np.ndarray:
+    """Squared distances (m, classes) of rows A to the nearest row of B in each class."""
+    order = np.argsort(codes, kind="stable")
+    B, codes = B[order], codes[order]
+    D = np.sum(A**2, axis=1)[:, None] + np.sum(B**2, axis=1) - 2 * A @ B.T
+    starts = np.flatnonzero(np.diff(codes, prepend=-1))
+    return np.maximum(np.minimum.reduceat(D, starts, axis=1), 0.0)
+
+
+def soft_losses(D, truth) -> np.ndarray:
+    """Log loss (candidates, held) of p(c) ~ exp(-d_c / 2 h m), h the best common width."""
+    nearest = D.min(axis=2)
+    scale = np.maximum(np.median(nearest, axis=1), TINY)
+    D = (D - nearest[:, :, None]) / scale[:, None, None]
+    losses = np.array([_log_losses(-D / (2 * width), truth) for width in WIDTHS])
+    best = np.argmin(losses.mean(axis=2), axis=0)
+    return losses[best, np.arange(len(best))]
+
+
+def _log_losses(E, truth):
+    return np.log(np.sum(np.exp(E), axis=2)) - E[:, np.arange(len(truth)), truth]

@@ -1,0 +1,181 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from gnomon.linalg.data import Matrix, Weighted, center
+from gnomon.models.supervision import pool, supervise, truncated
+from gnomon.models.supervision_choice import choose, decide
+from gnomon.models.supervision_trials import (
+    Candidate,
+    class_distances,
+    distinct_rows,
+    draw_splits,
+    soft_losses,
+)
+
+
+def contrasts(count):
+    Q, _ = np.linalg.qr(np.column_stack([np.ones(count), np.eye(count)[:, :-1]]))
+    return Q[:, 1:]
+
+
+def outputs(codes):
+    code = contrasts(codes.max() + 1)
+    observed = np.repeat((codes >= 0)[:, None], code.shape[1], axis=1)
+    return np.where(observed, code[codes], 0.0), observed
+
+
+def sample(rng, *, classes, n, per_class, strength):
+    """Classes that differ in directions of little variance; all but a few rows unlabelled."""
+    truth = np.arange(n) % classes
+    X = rng.standard_normal((n, 20)) * np.r_[np.full(10, 5.0), np.ones(10)]
+    X[:, 10:] += strength * rng.standard_normal((classes, 10))[truth]
+    codes = np.where(np.arange(n) < classes * per_class, truth, -1)
+    return X, truth, codes
+
+
+def chosen(X, codes, q, seed=0, weights=None):
+    rows = Matrix(X) if weights is None else Weighted(Matrix(X), weights)
+    basis = pool(center(rows)[1], 150, np.random.default_rng(0))
+    Y, observed = outputs(codes)
+    choice = choose(basis, Y, observed, q, codes, np.random.default_rng(seed))
+    found = supervise(truncated(basis, choice.pool), Y, observed, q, choice.s, codes)
+    return choice, found
+
+
+def error(T, truth, labelled):
+    D = np.linalg.norm(T[~labelled][:, None] - T[labelled][None], axis=2)
+    return np.mean(truth[labelled][np.argmin(D, axis=1)] != truth[~labelled])
+
+
+@pytest.mark.parametrize(("classes", "q"), [(4, 3), (10, 4)], ids=["folds", "half-class splits"])
+def test_labels_that_pca_misses_are_found(rng, classes, q):
+    X, truth, codes = sample(rng, classes=classes, n=400, per_class=6, strength=2)
+    choice, found = chosen(X, codes, q)
+    Xc = X - X.mean(axis=0)
+    pca = np.linalg.svd(Xc, full_matrices=False)[2][:q].T
+    assert choice.s > 0
+    labelled = codes >= 0
+    assert error(Xc @ found.projection, truth, labelled) < 0.6 * error(Xc @ pca, truth, labelled)
+
+
+@pytest.mark.parametrize("classes", [2, 8])
+def test_random_labels_mostly_get_weak_supervision(rng, classes):
+    draws = [sample(rng, classes=classes, n=150, per_class=5, strength=0) for _ in range(9)]
+    strengths = [chosen(X, codes, 3)[0].s for X, _, codes in draws]
+    assert np.median(strengths) <= 0.1
+
+
+def test_one_label_a_class_says_nothing(rng):
+    X, _, codes = sample(rng, classes=4, n=60, per_class=1, strength=3)
+    choice, _ = chosen(X, codes, 2)
+    assert choice.s == 0
+    assert choice.curve is None
+
+
+def test_renaming_classes_and_shuffling_rows_change_nothing(rng):
+    X, _, codes = sample(rng, classes=5, n=80, per_class=4, strength=2)
+    first, _ = chosen(X, codes, 2)
+    order = rng.permutation(80)
+    renamed = np.where(codes >= 0, np.array([3, 0, 4, 2, 1])[codes], -1)[order]
+    again, _ = chosen(X[order], renamed, 2)
+    assert (first.s, first.pool) == (again.s, again.pool)
+    assert_allclose(first.curve.criterion, again.curve.criterion, atol=1e-9)
+
+
+def test_weights_count_as_repeated_rows(rng):
+    X, _, codes = sample(rng, classes=3, n=40, per_class=6, strength=2)
+    counts = rng.integers(0, 4, 40)
+    again = np.repeat(np.arange(40), counts)
+    weighted, _ = chosen(X, codes, 2, weights=counts)
+    repeated, _ = chosen(X[again], codes[again], 2)
+    assert_allclose(weighted.curve.criterion, repeated.curve.criterion, atol=1e-9)
+
+
+def test_equal_rows_are_merged(rng):
+    X, _, codes = sample(rng, classes=3, n=12, per_class=4, strength=1)
+    X, codes = np.vstack([X, X[:5]]), np.r_[codes, codes[:5]]
+    basis = pool(center(Matrix(X))[1], 150, rng)
+    labelled = distinct_rows(basis, *outputs(codes), codes)
+    assert len(labelled.F) == 12
+    assert sorted(labelled.weights) == [1] * 7 + [2] * 5
+
+
+def test_half_class_splits_hold_out_rows_of_the_classes_that_compete(rng):
+    codes = np.repeat(np.arange(9), 2)
+    splits = draw_splits(codes, 3, rng)
+    for split in splits:
+        assert set(codes[split.held]) == set(split.classes)
+        assert set(codes[split.kept]) == set(range(9))
+        assert not set(split.held) & set(split.kept)
+    assert np.bincount(np.concatenate([codes[s.held] for s in splits])).min() >= 4
+
+
+def test_plain_folds_keep_a_row_of_every_class(rng):
+    codes = np.repeat(np.arange(3), [2, 5, 30])
+    for split in draw_splits(codes, 2, rng):
+        assert set(codes[split.kept]) == {0, 1, 2}
+
+
+def test_class_distances_are_those_to_the_nearest_row(rng):
+    A, B, codes = (
+        rng.standard_normal((4, 2)),
+        rng.standard_normal((7, 2)),
+        np.array([0, 0, 1, 1, 1, 2, 2]),
+    )
+    D = np.linalg.norm(A[:, None] - B[None], axis=2) ** 2
+    expected = np.column_stack([D[:, codes == c].min(axis=1) for c in range(3)])
+    assert_allclose(class_distances(A, B, codes), expected, atol=1e-12)
+
+
+def test_losses_are_those_of_the_soft_nearest_neighbour(rng):
+    D = rng.random((1, 30, 3))
+    truth = rng.integers(3, size=30)
+    scale = np.median(D[0].min(axis=1))
+
+    def mean_loss(width):
+        P = np.exp(-D[0] / (2 * width * scale))
+        return -np.log((P / P.sum(axis=1, keepdims=True))[np.arange(30), truth])
+
+    best = min((mean_loss(2.0**k) for k in range(-4, 7)), key=np.mean)
+    assert_allclose(soft_losses(D, truth)[0], best)
+
+
+def test_the_guard_takes_the_weak_map_where_evidence_is_thin(rng):
+    candidates = [Candidate(10, 0.0), Candidate(10, 0.1), Candidate(10, 0.9)]
+    losses = np.tile(np.log(3) + rng.standard_normal(8), (3, 1))
+    losses[2] += np.tile([0.5, -0.51], 4)
+    choice = decide(candidates, losses, np.full(8, np.log(3)), np.array([0.5, 0.5, 0.0]))
+    assert choice.guarded
+    assert choice.s == 0.1
+
+
+def test_numbers_that_pca_misses_are_found(rng):
+    X = rng.standard_normal((200, 12)) * np.r_[np.full(6, 5.0), np.ones(6)]
+    y = X[:, 6:].sum(axis=1) + 0.3 * rng.standard_normal(200)
+    observed = (np.arange(200) < 60)[:, None]
+    basis = pool(center(Matrix(X))[1], 150, rng)
+    choice = choose(basis, np.where(observed, y[:, None], 0.0), observed, 2, None, rng)
+    assert choice.s >= 0.5
+    found = supervise(basis, np.where(observed, y[:, None], 0.0), observed, 2, choice.s)
+    T = (X - X.mean(axis=0)) @ found.projection
+    fit = np.linalg.lstsq(np.column_stack([np.ones(60), T[:60]]), y[:60])[0]
+    rest = y[60:] - fit[0] - T[60:] @ fit[1:]
+    assert np.mean(rest**2) < 0.3 * np.var(y[60:])
+
+
+def test_numbers_without_relation_get_at_most_weak_supervision(rng):
+    strengths = []
+    for _ in range(9):
+        X, Y = rng.standard_normal((60, 12)), rng.standard_normal((60, 2))
+        observed = rng.random((60, 2)) < 0.7
+        basis = pool(center(Matrix(X))[1], 150, rng)
+        strengths.append(choose(basis, np.where(observed, Y, 0.0), observed, 2, None, rng).s)
+    assert np.median(strengths) <= 0.1
+
+
+def test_too_few_numbers_say_nothing(rng):
+    X = rng.standard_normal((30, 4))
+    observed = (np.arange(30) < 4)[:, None]
+    basis = pool(center(Matrix(X))[1], 150, rng)
+    assert choose(basis, X[:, :1] * observed, observed, 2, None, rng).s == 0
