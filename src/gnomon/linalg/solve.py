@@ -15,6 +15,13 @@ class Cholesky:
         except LinAlgError as error:
             raise NumericalError("a matrix that must be positive definite is not") from error
 
+    @classmethod
+    def of_factor(cls, L) -> "Cholesky":
+        """The object around a lower triangle that is at hand."""
+        factor = cls.__new__(cls)
+        factor._factor = (L, True)
+        return factor
+
     @property
     def L(self) -> np.ndarray:
         """The lower triangle L."""
@@ -28,6 +35,21 @@ class Cholesky:
         """L^-1 B, so that its squared norm is B' A^-1 B."""
         return solve_triangular(self._factor[0], B, lower=True, check_finite=False)
 
+    def transposed_half_solve(self, B) -> np.ndarray:
+        """L'^-1 B: white noise B becomes noise of covariance A^-1."""
+        return solve_triangular(self._factor[0], B, lower=True, trans=1, check_finite=False)
+
     def logdet(self) -> float:
         """Logarithm of the determinant of A."""
         return 2.0 * float(np.sum(np.log(np.diagonal(self._factor[0]))))
+
+
+def stacked_covariances(A) -> tuple[np.ndarray, np.ndarray]:
+    """Covariances A^-1 (m, q, q) of a stack of small precisions, and their log determinants."""
+    try:
+        L = np.linalg.cholesky(A)
+    except np.linalg.LinAlgError as error:
+        raise NumericalError("a matrix that must be positive definite is not") from error
+    half = np.linalg.solve(L, np.broadcast_to(np.eye(A.shape[-1]), A.shape))
+    log_det = -2.0 * np.log(np.diagonal(L, axis1=1, axis2=2)).sum(axis=1)
+    return np.swapaxes(half, 1, 2) @ half, log_det

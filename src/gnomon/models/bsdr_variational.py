@@ -1,0 +1,419 @@
+"""Mean-field inference for BSDR: factors, updates (4)-(10) of [G13], the lower bound (3).
+
+q = q(phi) q(P) q(Z) q(psi) q(lambda) q(b, V) q(T), with a factor for the noise of numbers.
+
+An expected square in [G13] is written like the square of an expectation; the updates here keep
+the second moments (docs/errata.md, E-G13-1 to E-G13-3). q(P) and q(Z) are strongly coupled,
+so their means move together: with S = Cov(z), H_i = E[V t_i - V b] and everything else fixed,
+
+    P phi + X'X P (I - S / noise) / noise = X'H S / noise.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from gnomon.linalg.solve import stacked_covariances
+from gnomon.models.bsdr import NumberOutputs, Problem, lift, shared, shared_count, spread_out
+from gnomon.stats.gamma import Gamma, kl, precision_posterior
+from gnomon.stats.ridge import SpectralRidge, Spread
+
+# Any number of conjugate-gradient steps ascends; these many bring nearly all of the gain.
+CG_STEPS = 12
+CG_TOLERANCE = 1e-3
+
+
+class Factors(NamedTuple):
+    """Parameters of all factors of q."""
+
+    phi: Gamma
+    P: np.ndarray
+    projected: np.ndarray
+    """X P (n, q)."""
+    spread: Spread
+    Z: np.ndarray
+    S: np.ndarray
+    """Covariance of z for every pattern of observed outputs (m, q, q)."""
+    S_log_det: np.ndarray
+    T: np.ndarray
+    T_normaliser: float
+    """Sum of log Z(m) + m^2 / 2 - E[t] m at the means m that q(T) was made with."""
+    psi: Gamma
+    lam: Gamma
+    B: np.ndarray
+    """Means of [b; V] (q + 1, c)."""
+    C: np.ndarray
+    """Covariances of the columns of [b; V] (c, q + 1, q + 1)."""
+    C_log_det: np.ndarray
+    eps: Gamma | None
+    """Noise precisions of numbers (c,)."""
+
+
+def init(problem: Problem, P) -> Factors:
+    """Factors around a projection P (d, q) whose columns give Z of unit variance."""
+    n, q = problem.n_samples, P.shape[1]
+    c, priors, ridge = problem.outputs.n_outputs, problem.priors, problem.ridge
+    count = shared_count(priors.kind, ridge.n_features, q)
+    phi = precision_posterior(priors.projection, count, shared(P**2, priors.kind))
+    projected = np.asarray(ridge.X @ P, dtype=float)
+    half = np.broadcast_to(0.5 * ridge.noise * np.eye(q), (len(problem.patterns.masks), q, q))
+    counts = _observed_counts(problem)
+    numbers = isinstance(problem.outputs, NumberOutputs)
+    factors = Factors(
+        phi=phi,
+        P=P,
+        projected=projected,
+        spread=ridge.spread(phi.mean, q),
+        Z=projected,
+        S=half,
+        S_log_det=np.full(len(half), q * np.log(0.5 * ridge.noise)),
+        T=np.zeros((n, c)),
+        T_normaliser=0.0,
+        psi=Gamma(priors.weights.shape + 0.5, np.full((q, c), 1 / (priors.weights.shape + 0.5))),
+        lam=Gamma(priors.bias.shape + 0.5, np.full(c, 1 / (priors.bias.shape + 0.5))),
+        B=np.zeros((q + 1, c)),
+        C=np.broadcast_to(np.eye(q + 1), (c, q + 1, q + 1)),
+        C_log_det=np.zeros(c),
+        eps=precision_posterior(priors.noise, counts, counts) if numbers else None,
+    )
+    return update_weights(update_scores(factors, problem), problem)
+
+
+def step(factors: Factors, problem: Problem):
+    """One sweep; the bound returned is that of the given means with all else at its best."""
+    for update in (update_spread, update_latent_spread, update_scores, update_weight_precisions):
+        factors = update(factors, problem)
+    objective = bound(factors, problem)
+    for update in (update_means, update_projection_precisions, update_weights, update_noise):
+        factors = update(factors, problem)
+    return factors, objective
+
+
+def update_projection_precisions(factors, problem):
+    """q(phi), eq. (4), with E[p^2] in full."""
+    priors, ridge = problem.priors, problem.ridge
+    squares = _projection_squares(factors, priors.kind)
+    count = shared_count(priors.kind, ridge.n_features, factors.P.shape[1])
+    return factors._replace(phi=precision_posterior(priors.projection, count, squares))
+
+
+def update_spread(factors, problem):
+    """Covariances of q(P), eq. (5)."""
+    spread = problem.ridge.spread(factors.phi.mean, factors.P.shape[1])
+    return factors._replace(spread=spread)
+
+
+def update_projection(factors, problem):
+    """q(P), eq. (5), given q(Z)."""
+    factors = update_spread(factors, problem)
+    ridge = problem.ridge
+    R = np.asarray(ridge.X.T @ factors.Z, dtype=float) / ridge.noise
+    return _with_projection(factors, ridge.solve(factors.phi.mean, factors.spread, R), problem)
+
+
+def update_latent_spread(factors, problem):
+    """Covariances of q(Z), eq. (6), with E[V V'] in full: one for every pattern of outputs."""
+    second, _ = _weight_moments(factors)
+    q = factors.P.shape[1]
+    weights = problem.patterns.masks * _noise_precision(factors)
+    precision = np.eye(q) / problem.ridge.noise + np.einsum("mc,cab->mab", weights, second)
+    S, log_det = stacked_covariances(precision)
+    return factors._replace(S=S, S_log_det=log_det)
+
+
+def update_latent(factors, problem):
+    """q(Z), eq. (6)."""
+    factors = update_latent_spread(factors, problem)
+    return _with_latent_means(factors, _evidence(factors, problem), problem)
+
+
+def update_means(factors, problem):
+    """Means of q(P) and q(Z) together, given their covariances and all other factors."""
+    H = _evidence(factors, problem)
+    ridge = problem.ridge
+    R = np.asarray(ridge.X.T @ _times_S(H, factors.S, problem), dtype=float) / ridge.noise
+    if isinstance(ridge, SpectralRidge) and problem.patterns.index is None:
+        P = _spectral_means(factors, R, ridge)
+    else:
+        P = _gradient_means(factors, R, problem)
+    return _with_latent_means(_with_projection(factors, P, problem), H, problem)
+
+
+def update_weight_precisions(factors, problem):
+    """q(lambda) and q(psi), eqs. (7) and (8), with second moments in full."""
+    squares = factors.B**2 + np.diagonal(factors.C, axis1=1, axis2=2).T
+    return factors._replace(
+        lam=precision_posterior(problem.priors.bias, 1, squares[0]),
+        psi=precision_posterior(problem.priors.weights, 1, squares[1:]),
+    )
+
+
+def update_weights(factors, problem):
+    """q(b, V), eq. (9), with E[Z'Z] in full."""
+    eps = _noise_precision(factors)
+    precision = eps[:, None, None] * _latent_moments(factors, problem)
+    prior = np.vstack([factors.lam.mean, factors.psi.mean])
+    diagonal = np.arange(len(prior))
+    precision[:, diagonal, diagonal] += prior.T
+    C, log_det = stacked_covariances(precision)
+    rhs = lift(factors.Z).T @ (_seen(factors.T, problem) * eps)
+    B = np.einsum("cab,bc->ac", C, rhs)
+    return factors._replace(B=B, C=C, C_log_det=log_det)
+
+
+def update_scores(factors, problem):
+    """q(T), eq. (10)."""
+    M = score_means(factors)
+    T, log_Z = problem.outputs.scores(M)
+    seen = _seen(M, problem)
+    return factors._replace(T=T, T_normaliser=log_Z + float(np.sum(seen * (0.5 * M - T))))
+
+
+def update_noise(factors, problem):
+    """q(eps): the noise precisions of numbers; nothing for classes and labels."""
+    if factors.eps is None:
+        return factors
+    squares = _residual_squares(factors, problem)
+    return factors._replace(
+        eps=precision_posterior(problem.priors.noise, _observed_counts(problem), squares)
+    )
+
+
+def bound(factors: Factors, problem: Problem) -> float:
+    """The lower bound (3) on log p(y | X), for any values of the factors."""
+    return (
+        _score_term(factors, problem)
+        + _latent_term(factors, problem)
+        + _projection_term(factors, problem)
+        + _weight_term(factors, problem)
+    )
+
+
+def score_means(factors):
+    """E[V'z + b] (n, c)."""
+    return lift(factors.Z) @ factors.B
+
+
+def pack(factors: Factors):
+    """Means and log scales as one vector; what `step` recomputes first is left out."""
+    L = np.linalg.cholesky(factors.C)
+    diagonal = np.diagonal(L, axis1=1, axis2=2)
+    lower = np.tril_indices(L.shape[1], -1)
+    parts = [
+        np.log(factors.phi.scale),
+        factors.P,
+        factors.projected,
+        factors.Z,
+        factors.B,
+        np.log(diagonal),
+        L[:, lower[0], lower[1]],
+    ]
+    if factors.eps is not None:
+        parts.append(np.log(factors.eps.scale))
+    return np.concatenate([np.ravel(part) for part in parts])
+
+
+def unpack(x, like: Factors) -> Factors:
+    """Factors of the same shapes as ``like`` from a vector of `pack`."""
+    size = like.B.shape[0]
+    lower = np.tril_indices(size, -1)
+    c = like.B.shape[1]
+    shapes = [
+        np.shape(like.phi.scale),
+        like.P.shape,
+        like.projected.shape,
+        like.Z.shape,
+        like.B.shape,
+        (c, size),
+        (c, len(lower[0])),
+        (c,),
+    ]
+    log_phi, P, projected, Z, B, diagonal, below, log_eps = _cut(x, shapes)
+    L = np.zeros((c, size, size))
+    L[:, np.arange(size), np.arange(size)] = np.exp(diagonal)
+    L[:, lower[0], lower[1]] = below
+    return like._replace(
+        phi=like.phi._replace(scale=np.exp(log_phi)),
+        P=P,
+        projected=projected,
+        Z=Z,
+        B=B,
+        C=L @ np.swapaxes(L, 1, 2),
+        C_log_det=2 * diagonal.sum(axis=1),
+        eps=None if like.eps is None else like.eps._replace(scale=np.exp(log_eps)),
+    )
+
+
+def _cut(x, shapes):
+    start = 0
+    for shape in shapes:
+        stop = start + int(np.prod(shape))
+        part = x[start:stop]
+        yield part.reshape(shape) if part.size == stop - start else None
+        start = stop
+
+
+def _spectral_means(factors, R, ridge):
+    """The joint equation along each principal axis: p (diag(phi) + l (I - S / noise)) = r."""
+    root = 1.0 / np.sqrt(factors.phi.mean)
+    shrink = np.eye(len(root)) - factors.S[0] / ridge.noise
+    values, vectors = np.linalg.eigh(root[:, None] * shrink * root)
+    turn = root[:, None] * vectors
+    return (R @ turn / (1.0 + ridge.values[:, None] / ridge.noise * values)) @ turn.T
+
+
+def _gradient_means(factors, R, problem):
+    """The joint equation by conjugate gradients, preconditioned by the covariances at hand."""
+    ridge = problem.ridge
+    solve = partial(ridge.solve, factors.phi.mean, factors.spread)
+    phi = spread_out(factors.phi.mean, problem.priors.kind, factors.P.shape)
+
+    def apply(P):
+        return phi * P + _damped_gram(P, factors.S, problem) / ridge.noise
+
+    P = factors.P.copy()
+    residual = R - apply(P)
+    scaled = solve(residual)
+    direction, energy = scaled, np.sum(residual * scaled)
+    goal = CG_TOLERANCE**2 * energy
+    for _ in range(CG_STEPS):
+        if energy <= goal:
+            break
+        image = apply(direction)
+        length = energy / np.sum(direction * image)
+        P += length * direction
+        residual -= length * image
+        scaled = solve(residual)
+        energy, previous = np.sum(residual * scaled), energy
+        direction = scaled + energy / previous * direction
+    return P
+
+
+def _damped_gram(P, S, problem):
+    """X'(X P (I - S_i / noise))."""
+    ridge = problem.ridge
+    if problem.patterns.index is None:
+        return ridge.gram_product(P - P @ S[0] / ridge.noise)
+    projected = np.asarray(ridge.X @ P, dtype=float)
+    return np.asarray(ridge.X.T @ (projected - _times_S(projected, S, problem) / ridge.noise))
+
+
+def _with_projection(factors, P, problem):
+    return factors._replace(P=P, projected=np.asarray(problem.ridge.X @ P, dtype=float))
+
+
+def _with_latent_means(factors, H, problem):
+    Z = _times_S(factors.projected / problem.ridge.noise + H, factors.S, problem)
+    return factors._replace(Z=Z)
+
+
+def _times_S(H, S, problem):
+    """Rows h_i' S_i."""
+    if problem.patterns.index is None:
+        return H @ S[0]
+    return np.einsum("nab,na->nb", S[problem.patterns.index], H)
+
+
+def _evidence(factors, problem):
+    """H (n, q): what the scores say of z."""
+    eps = _noise_precision(factors)
+    _, with_bias = _weight_moments(factors)
+    H = (_seen(factors.T, problem) * eps) @ factors.B[1:].T
+    if problem.patterns.index is None:
+        return H - eps @ with_bias
+    return H - (problem.outputs.observed * eps) @ with_bias
+
+
+def _weight_moments(factors):
+    """E[v_c v_c'] (c, q, q) and E[v_c b_c] (c, q)."""
+    B = factors.B.T
+    second = factors.C + B[:, :, None] * B[:, None, :]
+    return second[:, 1:, 1:], second[:, 1:, 0]
+
+
+def _latent_moments(factors, problem):
+    """Sum over the rows that observe output c of E[[1, z] [1, z]'] (c, q + 1, q + 1)."""
+    lifted, observed = lift(factors.Z), problem.outputs.observed
+    c = problem.outputs.n_outputs
+    if observed is None:
+        moments = np.repeat((lifted.T @ lifted)[None], c, axis=0)
+    else:
+        moments = np.stack([(lifted * column[:, None]).T @ lifted for column in observed.T])
+    counts = problem.patterns.masks * problem.patterns.counts[:, None]
+    moments[:, 1:, 1:] += np.einsum("mc,mab->cab", counts, factors.S)
+    return moments
+
+
+def _projection_squares(factors, kind):
+    squares = shared(factors.P**2 + factors.spread.variance, kind)
+    return squares + factors.spread.rest if kind == "column" else squares
+
+
+def _noise_precision(factors):
+    return np.ones(factors.B.shape[1]) if factors.eps is None else factors.eps.mean
+
+
+def _observed_counts(problem):
+    return (problem.patterns.masks * problem.patterns.counts[:, None]).sum(axis=0)
+
+
+def _seen(values, problem):
+    observed = problem.outputs.observed
+    return values if observed is None else values * observed
+
+
+def _score_squares(factors, problem):
+    """Sum over observed rows of E[(V'z + b)_c^2] (c,)."""
+    B = factors.B.T
+    second = factors.C + B[:, :, None] * B[:, None, :]
+    return np.einsum("cab,cab->c", second, _latent_moments(factors, problem))
+
+
+def _residual_squares(factors, problem):
+    """Sum over observed rows of E[(y - V'z - b)_c^2] (c,)."""
+    Y = _seen(factors.T, problem)
+    cross = np.sum(Y * (Y - 2 * score_means(factors)), axis=0)
+    return cross + _score_squares(factors, problem)
+
+
+def _score_term(factors, problem):
+    """E log p(y, T | Z, V, b) - E log q(T); E|t|^2 cancels."""
+    if factors.eps is not None:
+        counts, eps = _observed_counts(problem), factors.eps
+        fit = counts * (eps.log_mean - np.log(2 * np.pi))
+        fit -= eps.mean * _residual_squares(factors, problem)
+        return 0.5 * float(np.sum(fit)) - kl(eps, problem.priors.noise)
+    agreement = np.sum(_seen(factors.T, problem) * score_means(factors))
+    return factors.T_normaliser + float(agreement - 0.5 * np.sum(_score_squares(factors, problem)))
+
+
+def _latent_term(factors, problem):
+    """E log p(Z | P, X) - E log q(Z)."""
+    n, q = factors.Z.shape
+    noise, counts = problem.ridge.noise, problem.patterns.counts
+    squares = np.sum((factors.Z - factors.projected) ** 2) + np.sum(factors.spread.gram_trace)
+    squares += counts @ np.trace(factors.S, axis1=1, axis2=2)
+    entropy = counts @ factors.S_log_det + n * q * (1.0 - np.log(noise))
+    return 0.5 * float(entropy - squares / noise)
+
+
+def _projection_term(factors, problem):
+    """E log p(P, phi) - E log q(P, phi)."""
+    kind, ridge = problem.priors.kind, problem.ridge
+    q = factors.P.shape[1]
+    count = shared_count(kind, ridge.n_features, q)
+    fit = count * np.sum(factors.phi.log_mean)
+    fit -= np.sum(factors.phi.mean * _projection_squares(factors, kind))
+    fit += np.sum(factors.spread.log_det) + ridge.n_features * q
+    return 0.5 * float(fit) - kl(factors.phi, problem.priors.projection)
+
+
+def _weight_term(factors, problem):
+    """E log p(b, V, lambda, psi) - E log q(b, V, lambda, psi)."""
+    squares = factors.B**2 + np.diagonal(factors.C, axis1=1, axis2=2).T
+    fit = np.sum(factors.lam.log_mean - factors.lam.mean * squares[0])
+    fit += np.sum(factors.psi.log_mean - factors.psi.mean * squares[1:])
+    fit += np.sum(factors.C_log_det) + factors.B.size
+    penalty = kl(factors.lam, problem.priors.bias) + kl(factors.psi, problem.priors.weights)
+    return 0.5 * float(fit) - penalty
