@@ -106,7 +106,7 @@ class Draws:
         return P
 
     def latent(self, P, rng):
-        f, index = self.f, self.problem.patterns.index
+        f, index = self.f, self.problem.patterns.row_pattern
         index = np.zeros(n, dtype=int) if index is None else index
         Z = np.stack([self.normal(f.Z[i], f.S[index[i]], rng) for i in range(n)], axis=1)
         noise = self.problem.ridge.noise

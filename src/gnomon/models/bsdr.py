@@ -124,7 +124,7 @@ class Patterns(NamedTuple):
 
     masks: np.ndarray
     counts: np.ndarray
-    index: np.ndarray | None
+    row_pattern: np.ndarray | None
 
 
 class Problem(NamedTuple):

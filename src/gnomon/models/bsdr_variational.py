@@ -133,7 +133,7 @@ def update_means(factors, problem):
     H = _evidence(factors, problem)
     ridge = problem.ridge
     R = np.asarray(ridge.X.T @ _times_S(H, factors.S, problem), dtype=float) / ridge.noise
-    if isinstance(ridge, SpectralRidge) and problem.patterns.index is None:
+    if isinstance(ridge, SpectralRidge) and problem.patterns.row_pattern is None:
         P = _spectral_means(factors, R, ridge)
     else:
         P = _gradient_means(factors, R, problem)
@@ -293,7 +293,7 @@ def _gradient_means(factors, R, problem):
 def _damped_gram(P, S, problem):
     """X'(X P (I - S_i / noise))."""
     ridge = problem.ridge
-    if problem.patterns.index is None:
+    if problem.patterns.row_pattern is None:
         return ridge.gram_product(P - P @ S[0] / ridge.noise)
     projected = np.asarray(ridge.X @ P, dtype=float)
     return np.asarray(ridge.X.T @ (projected - _times_S(projected, S, problem) / ridge.noise))
@@ -310,9 +310,9 @@ def _with_latent_means(factors, H, problem):
 
 def _times_S(H, S, problem):
     """Rows h_i' S_i."""
-    if problem.patterns.index is None:
+    if problem.patterns.row_pattern is None:
         return H @ S[0]
-    return np.einsum("nab,na->nb", S[problem.patterns.index], H)
+    return np.einsum("nab,na->nb", S[problem.patterns.row_pattern], H)
 
 
 def _evidence(factors, problem):
@@ -320,7 +320,7 @@ def _evidence(factors, problem):
     eps = _noise_precision(factors)
     _, with_bias = _weight_moments(factors)
     H = (_seen(factors.T, problem) * eps) @ factors.B[1:].T
-    if problem.patterns.index is None:
+    if problem.patterns.row_pattern is None:
         return H - eps @ with_bias
     return H - (problem.outputs.observed * eps) @ with_bias
 
