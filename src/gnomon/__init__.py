@@ -1,6 +1,6 @@
 """Probabilistic dimensionality reduction that uses what you know."""
 
-from importlib import import_module
+from gnomon._lazy import lazy_names
 
 __version__ = "0.1.0"
 
@@ -13,18 +13,8 @@ _HOMES: dict[str, str] = {
     "load": "gnomon.tools.modelfile",
     "save": "gnomon.tools.modelfile",
     "PPCA": "gnomon.estimators.ppca",
+    "displays": "gnomon.displays",
 }
 
 __all__ = sorted(_HOMES)
-
-
-def __getattr__(name):
-    if name not in _HOMES:
-        raise AttributeError(f"module 'gnomon' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__():
-    return sorted([*globals(), *_HOMES])
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

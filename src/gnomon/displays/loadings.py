@@ -1,0 +1,241 @@
+"""What the components are made of."""
+
+import numpy as np
+
+from gnomon.displays import _layers as layers
+from gnomon.displays._reading import embed, feature_names, last_step
+from gnomon.displays._style import (
+    DIVERGING,
+    FAINT,
+    INK,
+    PALETTE,
+    axes_or_new,
+    panels,
+    read_labels,
+    tidy,
+)
+
+KINDS = ("heatmap", "top", "biplot", "images")
+
+
+class LoadingsDisplay:
+    """Loadings as a heat map, as ranked bars with intervals, as a biplot, or as images.
+
+    Parameters
+    ----------
+    loadings : array-like of shape (q, d)
+        A row per component.
+    feature_names : array-like of str of shape (d,), default=None
+        Names of the features; x0, x1, ... if None.
+    sd : array-like of shape (q, d), default=None
+        Standard deviations of the loadings; bars of 95 % are drawn.
+    embedding : ndarray of shape (n, q), default=None
+        Points of the biplot.
+    y : array-like of shape (n,), default=None
+        What to colour the points of the biplot by.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    axes_ : ndarray of Axes
+        All panels; more than one for ``kind="images"``.
+    shown_ : ndarray of int
+        Which features are drawn, in their order.
+
+    Examples
+    --------
+    >>> from gnomon.displays import LoadingsDisplay
+    >>> display = LoadingsDisplay([[0.1, -0.9, 0.3]], sd=[[0.1, 0.1, 0.1]])
+    >>> display.plot(kind="top", n_features=2).shown_.tolist()
+    [1, 2]
+    """
+
+    def __init__(self, loadings, *, feature_names=None, sd=None, embedding=None, y=None):
+        self.loadings = loadings
+        self.feature_names = feature_names
+        self.sd = sd
+        self.embedding = embedding
+        self.y = y
+
+    @classmethod
+    def from_estimator(cls, estimator, X=None, y=None, *, ax=None, **plot):
+        """Read the loadings of a fitted estimator and draw them.
+
+        Parameters
+        ----------
+        estimator : fitted estimator or Pipeline
+            Its last step has ``components_``, and intervals where it has ``loadings_sd_``.
+        X : array-like of shape (n, d), default=None
+            Data, for the points of ``kind="biplot"``.
+        y : array-like of shape (n,), default=None
+            What to colour these points by.
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure if None.
+        **plot
+            Passed to :meth:`plot`.
+
+        Returns
+        -------
+        LoadingsDisplay
+        """
+        model, _ = last_step(estimator)
+        if not hasattr(model, "components_"):
+            raise TypeError(f"{type(model).__name__} has no components_, so it has no loadings")
+        loadings = np.asarray(model.components_, dtype=float)
+        sd = getattr(model, "loadings_sd_", None)
+        if sd is not None and np.shape(sd) != loadings.shape:
+            sd = np.transpose(sd)
+        display = cls(
+            loadings,
+            feature_names=feature_names(estimator, loadings.shape[1]),
+            sd=sd,
+            embedding=None if X is None else embed(estimator, X),
+            y=y,
+        )
+        return display.plot(ax, **plot)
+
+    def plot(self, ax=None, *, kind="heatmap", component=0, n_features=20, image_shape=None):
+        """Draw the loadings.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure if None.
+        kind : {"heatmap", "top", "biplot", "images"}, default="heatmap"
+            All components against the strongest features; one component's strongest features
+            with intervals; points with the strongest features as arrows; each component as an
+            image.
+        component : int, default=0
+            The component of ``kind="top"``.
+        n_features : int, default=20
+            How many features to draw, the strongest first.
+        image_shape : tuple of two ints, default=None
+            Height and width of an image, for ``kind="images"``; square if None.
+
+        Returns
+        -------
+        LoadingsDisplay
+        """
+        if kind not in KINDS:
+            raise ValueError(f"kind == {kind!r}; accepted are {KINDS}")
+        loadings = np.atleast_2d(np.asarray(self.loadings, dtype=float))
+        names = self.feature_names
+        self._names = [f"x{j}" for j in range(loadings.shape[1])] if names is None else names
+        if kind == "images":
+            self._draw_images(ax, loadings, image_shape)
+            return self
+        strength = np.abs(loadings[component]) if kind == "top" else np.hypot.reduce(loadings[:2])
+        if kind == "heatmap":
+            strength = np.abs(loadings).max(axis=0)
+        self.shown_ = np.argsort(-strength, kind="stable")[:n_features]
+        self.ax_ = axes_or_new(ax, figsize=_size(kind, len(self.shown_), len(loadings)))
+        self.axes_, self.figure_ = np.array([self.ax_]), self.ax_.figure
+        if kind == "heatmap":
+            self._draw_heatmap(loadings)
+        elif kind == "top":
+            self._draw_top(loadings, component)
+        else:
+            self._draw_biplot(loadings)
+        return self
+
+    def _draw_heatmap(self, loadings):
+        """Features grouped by the component where they are strongest."""
+        strongest = np.argmax(np.abs(loadings[:, self.shown_]), axis=0)
+        self.shown_ = self.shown_[np.argsort(strongest, kind="stable")]
+        shown = loadings[:, self.shown_].T
+        limit = np.abs(shown).max() or 1.0
+        image = self.ax_.imshow(shown, cmap=DIVERGING, vmin=-limit, vmax=limit, aspect="auto")
+        self.figure_.colorbar(image, ax=self.ax_, label="loading", shrink=0.8)
+        q = len(loadings)
+        self.ax_.set_xticks(np.arange(q), np.arange(1, q + 1))
+        self.ax_.set_yticks(np.arange(len(shown)), [self._names[j] for j in self.shown_])
+        self.ax_.set_xlabel("component")
+        self.ax_.tick_params(length=0)
+        self.ax_.spines[:].set_visible(False)
+
+    def _draw_top(self, loadings, component):
+        at = np.arange(len(self.shown_))
+        values = loadings[component, self.shown_]
+        colours = [PALETTE[1] if value > 0 else PALETTE[0] for value in values]
+        self.ax_.hlines(at, 0, values, colors=colours, lw=2, zorder=2)
+        self.ax_.scatter(values, at, color=colours, s=28, zorder=3)
+        if self.sd is not None:
+            half = 1.96 * np.asarray(self.sd)[component, self.shown_]
+            self.ax_.errorbar(values, at, xerr=half, fmt="none", ecolor=INK, capsize=2, lw=1)
+        self.ax_.axvline(0, color=FAINT, lw=1, zorder=0)
+        self.ax_.set_yticks(at, [self._names[j] for j in self.shown_])
+        self.ax_.invert_yaxis()
+        words = ", with 95 % intervals" if self.sd is not None else ""
+        self.ax_.set_xlabel(f"loading on component {component + 1}{words}")
+        tidy(self.ax_)
+
+    def _draw_biplot(self, loadings):
+        """Points, and arrows whose longest one reaches as far as nearly all points."""
+        if self.embedding is None or self.embedding.shape[1] < 2 or len(loadings) < 2:
+            raise ValueError("kind='biplot' needs points: pass X, and two components or more")
+        Z = self.embedding[:, :2]
+        labels = read_labels(self.y, len(Z))
+        layers.draw_points(self.ax_, Z, labels, None, 14)
+        arrows = loadings[:2, self.shown_].T
+        reach = np.quantile(np.hypot(*Z.T), 0.95)
+        arrows = arrows * reach / max(np.hypot(*arrows.T).max(), np.finfo(float).tiny)
+        heights = _spread(arrows, 0.1 * reach)
+        for j, (x, y), height in zip(self.shown_, arrows, heights, strict=True):
+            style = {"arrowstyle": "-|>", "color": INK, "lw": 1.2, "shrinkA": 0, "shrinkB": 0}
+            self.ax_.annotate("", (x, y), (0, 0), arrowprops=style, zorder=4)
+            self.ax_.text(
+                1.06 * x,
+                height,
+                self._names[j],
+                ha="left" if x > 0 else "right",
+                va="center",
+                size="small",
+                bbox={"fc": "white", "ec": "none", "alpha": 0.75, "pad": 0.8},
+                zorder=5,
+            )
+        self.ax_.update_datalim(1.25 * arrows)
+        self.ax_.autoscale_view()
+        self.ax_.set_aspect("equal", adjustable="datalim")
+        self.ax_.set(xlabel="component 1", ylabel="component 2")
+        tidy(self.ax_)
+        if labels is not None and labels.classes is not None:
+            self.ax_.legend(frameon=False, bbox_to_anchor=(1, 1), loc="upper left")
+
+    def _draw_images(self, ax, loadings, image_shape):
+        q, d = loadings.shape
+        side = round(np.sqrt(d))
+        height, width = image_shape or (side, side)
+        if height * width != d:
+            raise ValueError(f"image_shape == {(height, width)!r}; its product must be {d}")
+        columns = min(q, 5)
+        rows = -(-q // columns)
+        self.axes_ = panels(ax, rows, columns, figsize=(1.9 * columns, 2.1 * rows)).ravel()
+        self.ax_ = self.axes_[0] if ax is None else ax
+        self.figure_, self.shown_ = self.axes_[0].figure, np.arange(d)
+        for j, panel in enumerate(self.axes_):
+            panel.set_axis_off()
+            if j < q:
+                limit = np.abs(loadings[j]).max() or 1.0
+                image = loadings[j].reshape(height, width)
+                panel.imshow(image, cmap=DIVERGING, vmin=-limit, vmax=limit)
+                panel.set_title(f"component {j + 1}", size="medium")
+
+
+def _spread(arrows, gap):
+    """Heights of the arrows' names, moved apart where they would cover each other."""
+    heights = 1.06 * arrows[:, 1]
+    for side in (arrows[:, 0] > 0, arrows[:, 0] <= 0):
+        rows = np.flatnonzero(side)
+        rows = rows[np.argsort(heights[rows])]
+        steps = gap * np.arange(len(rows))
+        apart = np.maximum.accumulate(heights[rows] - steps) + steps
+        heights[rows] = apart - np.mean(apart - heights[rows]) if len(rows) else apart
+    return heights
+
+
+def _size(kind, n_features, q):
+    if kind == "biplot":
+        return None
+    width = 3.2 + 0.45 * q if kind == "heatmap" else 6.0
+    return max(width, 4.5), max(2.4, 1.2 + 0.24 * n_features)

@@ -1,0 +1,189 @@
+"""The data before any model: gaps, labels, links."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gnomon.displays._layers import edges_of
+from gnomon.displays._style import FAINT, GREY, PALETTE, Labels, colour, panels, read_labels, tidy
+
+MOST_CELLS = 80
+
+
+class Gaps(NamedTuple):
+    """Share of missing values, over all and in a grid of blocks of rows and features."""
+
+    share: float
+    grid: np.ndarray
+    shape: tuple[int, int]
+
+
+class Degrees(NamedTuple):
+    """Number of links, links per row, and the share of links within a class (NaN if unknown)."""
+
+    n_links: int
+    degrees: np.ndarray
+    within: float
+
+
+class OverviewDisplay:
+    """What the data have: missing values, labels per class, links per row.
+
+    Parameters
+    ----------
+    gaps : Gaps, default=None
+        Missing values.
+    labels : Labels, default=None
+        Classes or numbers, with their gaps.
+    degrees : Degrees, default=None
+        Links.
+
+    Attributes
+    ----------
+    axes_ : ndarray of Axes
+        One panel for each part that is there.
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnomon.displays import OverviewDisplay
+    >>> X = np.array([[1.0, np.nan], [0.0, 1.0], [2.0, 0.5], [1.0, 1.0]])
+    >>> display = OverviewDisplay.from_data(X, [0, 1, -1, -1])
+    >>> display.gaps.share
+    0.125
+    """
+
+    def __init__(self, *, gaps=None, labels=None, degrees=None):
+        self.gaps = gaps
+        self.labels = labels
+        self.degrees = degrees
+
+    @classmethod
+    def from_data(cls, X, y=None, *, links=None, ax=None):
+        """Count what is there in X, y and links, and draw it.
+
+        Parameters
+        ----------
+        X : array-like or sparse array of shape (n, d)
+            Data; NaN is missing.
+        y : array-like of shape (n,), default=None
+            Classes (-1 or None is unlabelled) or numbers (NaN is unlabelled).
+        links : Links or sparse array of shape (n, n), default=None
+            Links between rows.
+        ax : matplotlib Axes, default=None
+            In whose place to draw; a new figure if None.
+
+        Returns
+        -------
+        OverviewDisplay
+        """
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        labels = read_labels(y, n)
+        degrees = None if links is None else _degrees(edges_of(links, n), labels, n)
+        return cls(gaps=_gaps(X), labels=labels, degrees=degrees).plot(ax)
+
+    def plot(self, ax=None):
+        """Draw a panel for each part.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            In whose place to draw; a new figure if None.
+
+        Returns
+        -------
+        OverviewDisplay
+        """
+        parts = [
+            (self.gaps, _draw_gaps),
+            (self.labels, _draw_labels),
+            (self.degrees, _draw_degrees),
+        ]
+        parts = [(part, draw) for part, draw in parts if part is not None]
+        if not parts:
+            raise ValueError("nothing to draw: give gaps, labels or degrees")
+        self.axes_ = panels(ax, 1, len(parts), figsize=(3.9 * len(parts), 3.4)).ravel()
+        self.ax_ = self.axes_[0] if ax is None else ax
+        self.figure_ = self.axes_[0].figure
+        for panel, (part, draw) in zip(self.axes_, parts, strict=True):
+            draw(panel, part)
+        return self
+
+
+def _gaps(X) -> Gaps:
+    """Missing values; a sparse array has none, its zeros are values."""
+    if hasattr(X, "toarray"):
+        return Gaps(0.0, np.zeros((1, 1)), X.shape)
+    values = np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X)
+    missing = values != values if values.dtype.kind == "O" else np.isnan(values.astype(float))
+    rows, columns = (np.linspace(0, s, min(s, MOST_CELLS) + 1).astype(int) for s in missing.shape)
+    sums = np.add.reduceat(missing.astype(float), rows[:-1], axis=0)
+    sums = np.add.reduceat(sums, columns[:-1], axis=1)
+    cells = np.outer(np.diff(rows), np.diff(columns))
+    return Gaps(float(missing.mean()), sums / cells, missing.shape)
+
+
+def _degrees(edges, labels: Labels | None, n) -> Degrees:
+    within = np.nan
+    if labels is not None and labels.classes is not None:
+        ends = labels.codes[edges]
+        known = (ends >= 0).all(axis=1)
+        if known.any():
+            within = float(np.mean(ends[known, 0] == ends[known, 1]))
+    return Degrees(len(edges), np.bincount(edges.ravel(), minlength=n), within)
+
+
+def _draw_gaps(ax, gaps):
+    n, d = gaps.shape
+    image = ax.imshow(
+        gaps.grid,
+        cmap="Greys",
+        vmin=0,
+        vmax=1,
+        aspect="auto",
+        interpolation="nearest",
+        extent=(0.5, d + 0.5, n + 0.5, 0.5),
+    )
+    ax.figure.colorbar(image, ax=ax, label="share missing", shrink=0.8)
+    ax.set(xlabel="feature", ylabel="row")
+    ax.set_title(f"{n} rows, {d} features, {gaps.share:.1%} missing", size="medium")
+
+
+def _draw_labels(ax, labels):
+    share = labels.labelled.mean()
+    ax.set_title(
+        f"{labels.labelled.sum()} of {len(labels.labelled)} labelled ({share:.0%})", size="medium"
+    )
+    tidy(ax)
+    if labels.classes is None:
+        ax.hist(labels.values[labels.labelled], bins=30, color=PALETTE[0])
+        ax.set(xlabel="y", ylabel="rows")
+        return
+    names = [str(name) for name in labels.classes.names]
+    counts = np.bincount(labels.codes[labels.labelled], minlength=len(names))
+    at = np.arange(len(names))
+    ax.barh(at, counts, color=[colour(c) for c in at])
+    missing = int((~labels.labelled).sum())
+    if missing:
+        ax.barh(len(names), missing, facecolor="none", edgecolor=GREY)
+        names = [*names, "unlabelled"]
+    for i, count in enumerate([*counts, missing][: len(names)]):
+        ax.text(count, i, f" {count}", va="center", size="small")
+    ax.set_yticks(np.arange(len(names)), names)
+    ax.margins(x=0.14)
+    ax.invert_yaxis()
+    ax.set_xlabel("rows")
+
+
+def _draw_degrees(ax, degrees):
+    top = int(degrees.degrees.max(initial=0))
+    bins = np.arange(top + 2) - 0.5 if top < 40 else 40
+    ax.hist(degrees.degrees, bins=bins, color=FAINT, edgecolor=GREY, linewidth=0.6)
+    ax.set(xlabel="links of a row", ylabel="rows")
+    words = f"{degrees.n_links} links"
+    if np.isfinite(degrees.within):
+        words += f", {degrees.within:.0%} within a class"
+    ax.set_title(words, size="medium")
+    tidy(ax)

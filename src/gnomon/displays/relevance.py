@@ -1,0 +1,159 @@
+"""How much each component matters, and which were kept."""
+
+import numpy as np
+
+from gnomon.displays._reading import embed, last_step
+from gnomon.displays._shares import explained_shares, target_columns
+from gnomon.displays._style import FAINT, GREY, PALETTE, axes_or_new, tidy
+
+
+class RelevanceDisplay:
+    """Bars per component: what it explains of X and of y, and its relevance in the model.
+
+    A share is that of a regression on the component alone, so it exists for every embedding.
+    Relevance is the model's own (automatic relevance determination), scaled to a largest bar
+    of one. Dropped components are hatched. It is best made with :meth:`from_estimator`.
+
+    Parameters
+    ----------
+    shares_x, shares_y : array-like of shape (q,), default=None
+        Share of the variance of X and of y that each component explains.
+    relevance : array-like of shape (q,), default=None
+        The model's own measure.
+    kept : array-like of bool of shape (q,), default=None
+        Which components the model kept; all if None.
+    threshold : float, default=None
+        Relevance below which a component is dropped.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    bars_ : dict of BarContainer
+        By what they show: ``"X"``, ``"y"``, ``"relevance"``.
+
+    Examples
+    --------
+    >>> from gnomon.displays import RelevanceDisplay
+    >>> display = RelevanceDisplay(shares_x=[0.5, 0.2], shares_y=[0.1, 0.6]).plot()
+    >>> sorted(display.bars_)
+    ['X', 'y']
+    """
+
+    def __init__(self, *, shares_x=None, shares_y=None, relevance=None, kept=None, threshold=None):
+        self.shares_x = shares_x
+        self.shares_y = shares_y
+        self.relevance = relevance
+        self.kept = kept
+        self.threshold = threshold
+
+    @classmethod
+    def from_estimator(cls, estimator, X, y=None, *, ax=None, **plot):
+        """Compute the shares of a fitted estimator on X, and on y if given, and draw them.
+
+        Parameters
+        ----------
+        estimator : fitted estimator or Pipeline
+            Its last step's ``relevance_`` is drawn too where it has one.
+        X : array-like of shape (n, d)
+            Data, with gaps where the estimator takes them.
+        y : array-like of shape (n,) or (n, c), default=None
+            Classes or numbers; unlabelled rows are left out.
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure if None.
+        **plot
+            Passed to :meth:`plot`.
+
+        Returns
+        -------
+        RelevanceDisplay
+        """
+        Z = embed(estimator, X)
+        model, seen = last_step(estimator, X)
+        relevance = getattr(model, "relevance_", None)
+        display = cls(
+            shares_x=explained_shares(seen, Z),
+            shares_y=None if y is None else explained_shares(target_columns(y, len(Z)), Z),
+            relevance=relevance,
+            kept=_kept_of(model, relevance),
+        )
+        return display.plot(ax, **plot)
+
+    def plot(self, ax=None, *, max_components=30, legend=True):
+        """Draw the bars.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure if None.
+        max_components : int, default=30
+            Draw at most so many components.
+        legend : bool, default=True
+            Whether to say what the bars are.
+
+        Returns
+        -------
+        RelevanceDisplay
+        """
+        series = self._series(max_components)
+        self.ax_ = axes_or_new(ax)
+        self.figure_ = self.ax_.figure
+        self.bars_ = {}
+        width = 0.8 / len(series)
+        for i, (name, heights) in enumerate(series.items()):
+            at = np.arange(len(heights)) + (i - (len(series) - 1) / 2) * width
+            self.bars_[name] = self._draw_bars(name, at, heights, width)
+        self._finish(series, legend)
+        return self
+
+    def _series(self, max_components):
+        series = {}
+        if self.shares_x is not None:
+            series["X"] = np.asarray(self.shares_x)[:max_components]
+        if self.shares_y is not None:
+            series["y"] = np.asarray(self.shares_y)[:max_components]
+        if self.relevance is not None:
+            top = max(np.max(self.relevance), np.finfo(float).tiny)
+            series["relevance"] = np.asarray(self.relevance)[:max_components] / top
+        if not series:
+            raise ValueError("nothing to draw: give shares_x, shares_y or relevance")
+        return series
+
+    def _draw_bars(self, name, at, heights, width):
+        style = {"X": PALETTE[0], "y": PALETTE[1], "relevance": GREY}[name]
+        text = {"X": "variance of X", "y": "variance of y", "relevance": "relevance / largest"}
+        bars = self.ax_.bar(at, heights, 0.92 * width, color=style, label=text[name])
+        kept = np.ones(len(heights), bool) if self.kept is None else np.asarray(self.kept)
+        for bar, keep in zip(bars, kept[: len(heights)], strict=True):
+            if not keep:
+                bar.set(facecolor="white", edgecolor=style, hatch="////", linewidth=0.8)
+        return bars
+
+    def _finish(self, series, legend):
+        q = len(next(iter(series.values())))
+        step = 1 + q // 12
+        self.ax_.set_xticks(np.arange(0, q, step), np.arange(1, q + 1, step))
+        self.ax_.set_xlabel("component" + self._kept_words(q))
+        self.ax_.set_ylabel("relative relevance" if list(series) == ["relevance"] else "share")
+        if self.threshold is not None and self.relevance is not None:
+            line = self.threshold / np.max(self.relevance)
+            self.ax_.axhline(line, color=FAINT, ls="--", lw=1, zorder=0)
+        tidy(self.ax_)
+        if legend and len(series) > 1:
+            self.ax_.legend(frameon=False)
+
+    def _kept_words(self, q):
+        if self.kept is None or np.all(self.kept):
+            return ""
+        return f"   ({np.sum(self.kept)} of {q} kept, dropped ones hatched)"
+
+
+def _kept_of(model, relevance):
+    """Mask of the kept components, where the model says which."""
+    kept = getattr(model, "kept_", None)
+    if kept is None or relevance is None:
+        return None
+    kept = np.asarray(kept)
+    if kept.dtype == bool:
+        return kept
+    return np.isin(np.arange(len(relevance)), kept)

@@ -1,0 +1,247 @@
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgba
+from numpy.testing import assert_allclose
+from scipy import sparse
+from scipy.stats import chi2
+from sklearn.datasets import load_wine
+from sklearn.decomposition import KernelPCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from gnomon import PPCA, Links
+from gnomon.displays import EmbeddingDisplay
+from gnomon.displays._plane import Mixture
+from gnomon.displays._style import GREY, PALETTE
+
+
+def drawn(collection):
+    return np.asarray(collection.get_offsets())
+
+
+def test_labelled_points_are_filled_and_unlabelled_open(points):
+    Z, y, _ = points
+    display = EmbeddingDisplay.from_data(Z, y)
+    unlabelled, *classes = display.points_
+    assert_allclose(drawn(unlabelled), Z[y == -1])
+    assert len(unlabelled.get_facecolor()) == 0
+    assert_allclose(unlabelled.get_edgecolor()[0, :3], to_rgba(GREY)[:3])
+    for c, group in enumerate(classes):
+        assert_allclose(drawn(group), Z[y == c])
+        assert_allclose(group.get_facecolor()[0], to_rgba(PALETTE[c]))
+
+
+def test_legend_names_the_classes(points):
+    Z, y, _ = points
+    names = np.array(["a", "b", "c", None], dtype=object)[y]
+    legend = EmbeddingDisplay.from_data(Z, names).ax_.get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == ["unlabelled", "a", "b", "c"]
+
+
+def test_every_point_has_the_ellipse_of_its_covariance(points):
+    Z, y, covariance = points
+    ellipses = EmbeddingDisplay.from_data(Z, y, covariance=covariance, level=0.9).ellipses_
+    assert_allclose(drawn(ellipses), Z)
+    angle = np.radians(ellipses.get_angles())
+    first = np.column_stack([np.cos(angle), np.sin(angle)])
+    half = 0.5 * ellipses.get_widths()
+    ends = half[:, None] * first
+    # The end of an axis lies where the Mahalanobis distance holds the level.
+    distance = np.einsum("ni,nij,nj->n", ends, np.linalg.inv(covariance), ends)
+    assert_allclose(distance, chi2(2).ppf(0.9))
+    area = np.pi / 4 * ellipses.get_widths() * ellipses.get_heights()
+    assert_allclose(area, np.pi * chi2(2).ppf(0.9) * np.sqrt(np.linalg.det(covariance)))
+
+
+def test_ellipses_fit_inside_the_axes(points):
+    Z, y, covariance = points
+    display = EmbeddingDisplay.from_data(Z[:3], y[:3], covariance=100 * covariance[:3])
+    display.figure_.canvas.draw()
+    low, high = display.ax_.get_xlim()
+    reach = 0.5 * display.ellipses_.get_widths().max() * 0.5
+    assert high - low > reach
+
+
+def test_many_points_become_a_density_of_the_mean_standard_deviation(rng):
+    Z, sd = rng.normal(size=(3000, 2)), rng.uniform(1, 2, size=3000)
+    covariance = sd[:, None, None] ** 2 * np.eye(2)
+    display = EmbeddingDisplay.from_data(Z, covariance=covariance)
+    assert display.ellipses_ is None
+    shown = display.density_.get_array()
+    assert 1 <= shown.min() and shown.max() <= 2
+    assert abs(shown.mean() - sd.mean()) < 0.1
+    assert len(display.figure_.axes) == 2
+
+
+def test_two_thousand_points_still_have_ellipses(rng):
+    Z = rng.normal(size=(2000, 2))
+    display = EmbeddingDisplay.from_data(Z, covariance=np.eye(2))
+    assert len(display.ellipses_.get_widths()) == 2000
+    assert display.density_ is None
+
+
+def test_a_shared_covariance_of_many_points_is_said_once(rng):
+    Z = rng.normal(size=(2500, 2))
+    shared = np.broadcast_to(np.eye(2), (2500, 2, 2))
+    display = EmbeddingDisplay.from_data(Z, covariance=shared)
+    assert display.ellipses_ is None and display.density_ is None
+    assert len(drawn(display.points_[0])) == 2500
+    assert len(display.ax_.artists) == 1
+
+
+def test_labelled_points_stay_visible_over_the_density(rng):
+    Z, y = rng.normal(size=(2500, 2)), np.full(2500, -1)
+    y[:40] = np.arange(40) % 2
+    covariance = rng.uniform(1, 2, size=(2500, 1, 1)) * np.eye(2)
+    display = EmbeddingDisplay.from_data(Z, y, covariance=covariance)
+    assert sum(len(drawn(group)) for group in display.points_) == 40
+    assert [text.get_text() for text in display.ax_.texts] == ["0", "1"]
+
+
+def test_uncertainty_can_be_left_out(points):
+    Z, y, covariance = points
+    display = EmbeddingDisplay.from_data(Z, y, covariance=covariance, uncertainty="none")
+    assert display.ellipses_ is None
+
+
+def test_class_ellipses_have_the_moments_of_the_labelled_points(points):
+    Z, y, _ = points
+    ellipses = EmbeddingDisplay.from_data(Z, y, class_ellipses=True).class_ellipses_
+    means = [Z[y == c].mean(axis=0) for c in range(3)]
+    assert_allclose(drawn(ellipses), means)
+    area = ellipses.get_widths() * ellipses.get_heights() / 4
+    determinants = [np.linalg.det(np.cov(Z[y == c].T)) for c in range(3)]
+    assert_allclose(area, chi2(2).ppf(0.95) * np.sqrt(determinants))
+
+
+def test_numbers_get_a_colour_bar(points):
+    Z, _, _ = points
+    values = Z[:, 0] + 0.5
+    values[:10] = np.nan
+    display = EmbeddingDisplay.from_data(Z, values)
+    unlabelled, labelled = display.points_
+    assert len(drawn(unlabelled)) == 10
+    assert_allclose(labelled.get_array(), values[10:])
+    assert len(display.figure_.axes) == 2
+
+
+def test_one_component_is_spread_by_class(points):
+    Z, y, _ = points
+    display = EmbeddingDisplay.from_data(Z[:, :1], y, covariance=np.array([[0.5]]))
+    for c, group in enumerate(display.points_[1:]):
+        assert_allclose(drawn(group)[:, 0], Z[y == c, 0])
+        assert np.abs(drawn(group)[:, 1] - c).max() < 0.5
+    assert_allclose(display.ellipses_.get_heights(), 0)
+
+
+def test_every_link_is_a_line_once(points):
+    Z, y, _ = points
+    adjacency = sparse.coo_array(([1, 1, 1, 1], ([0, 1, 5, 3], [1, 0, 9, 3])), shape=(60, 60))
+    lines = EmbeddingDisplay.from_data(Z, y, links=adjacency).links_
+    assert_allclose(lines.get_segments(), Z[[[0, 1], [5, 9]]])
+
+
+def test_links_objects_are_drawn(points):
+    Z, y, _ = points
+    links = Links.from_edges([(0, 1), (2, 3)], n_nodes=60)
+    assert len(EmbeddingDisplay.from_data(Z, y, links=links).links_.get_segments()) == 2
+
+
+def test_links_of_other_rows_are_refused(points):
+    Z, y, _ = points
+    with pytest.raises(ValueError, match="the embedding has 60"):
+        EmbeddingDisplay.from_data(Z, y, links=sparse.eye_array(3))
+
+
+def test_mixtures_are_outlined_in_the_plane_drawn(rng):
+    means = rng.normal(size=(4, 3))
+    covariances = np.broadcast_to(np.diag([1.0, 4.0, 9.0]), (4, 3, 3))
+    mixture = Mixture(means, covariances, np.array(["a", "a", "b", "b"]))
+    display = EmbeddingDisplay(rng.normal(size=(5, 3)), mixture=mixture, components=(2, 1)).plot()
+    assert_allclose(drawn(display.mixture_), means[:, [2, 1]])
+    assert_allclose(display.mixture_.get_widths() / display.mixture_.get_heights(), 1.5)
+
+
+def test_estimators_give_their_posterior():
+    X, y = load_wine(return_X_y=True)
+    X[::3, 2] = np.nan
+    model = make_pipeline(StandardScaler(), PPCA(n_components=3)).fit(X)
+    display = EmbeddingDisplay.from_estimator(model, X, y, components=(1, 2))
+    posterior = model[-1].posterior(model[0].transform(X))
+    assert_allclose(drawn(display.ellipses_), posterior.mean[:, 1:])
+    areas = display.ellipses_.get_widths() * display.ellipses_.get_heights()
+    determinants = np.linalg.det(posterior.covariance[:, 1:, 1:])
+    assert_allclose(areas / areas[0], np.sqrt(determinants / determinants[0]))
+    assert display.ax_.get_xlabel() == "component 2"
+
+
+@pytest.mark.parametrize("as_frame", [False, True])
+def test_regions_are_what_the_classifier_predicts(as_frame):
+    X, y = load_wine(return_X_y=True, as_frame=as_frame)
+    model = make_pipeline(StandardScaler(), LinearDiscriminantAnalysis(n_components=2)).fit(X, y)
+    display = EmbeddingDisplay.from_estimator(model, X, y, regions=True)
+    regions, Z = display.regions, model.transform(X)
+    columns = np.abs(regions.x - Z[:, :1]).argmin(axis=1)
+    rows = np.abs(regions.y - Z[:, 1:]).argmin(axis=1)
+    assert np.mean(regions.classes[rows, columns] == model.predict(X)) > 0.97
+    assert_allclose(display.regions_.get_array().ravel(), regions.classes.ravel())
+
+
+def test_regions_from_sparse_rows_are_the_same():
+    X, y = load_wine(return_X_y=True)
+    model = make_pipeline(StandardScaler(with_mean=False), _SparseLDA()).fit(X, y)
+    dense = EmbeddingDisplay.from_estimator(model, X, y, regions=True).regions
+    rows = EmbeddingDisplay.from_estimator(model, sparse.csr_array(X), y, regions=True).regions
+    assert np.mean(dense.classes == rows.classes) > 0.999
+
+
+class _SparseLDA(LinearDiscriminantAnalysis):
+    def transform(self, X):
+        return super().transform(X.toarray() if sparse.issparse(X) else X)
+
+
+def test_regions_need_a_linear_map():
+    X, y = load_wine(return_X_y=True)
+    model = KernelPCA(2, kernel="rbf", gamma=1e-5).fit(X)
+    model.predict = lambda X: np.zeros(len(X))
+    with pytest.raises(ValueError, match="linear"):
+        EmbeddingDisplay.from_estimator(model, X, y, regions=True)
+
+
+def test_unlabelled_points_can_take_the_predicted_colour():
+    X, y = load_wine(return_X_y=True)
+    model = LinearDiscriminantAnalysis(n_components=2).fit(X, y)
+    partly = np.where(np.arange(len(y)) % 2 == 0, y, -1)
+    display = EmbeddingDisplay.from_estimator(model, X, partly, predict=True)
+    expected = [to_rgba(PALETTE[c])[:3] for c in model.predict(X)[partly == -1]]
+    assert_allclose(display.points_[0].get_edgecolor()[:, :3], expected)
+
+
+def test_axes_are_used_and_nothing_is_shown(points, monkeypatch):
+    Z, y, _ = points
+    monkeypatch.setattr(plt, "show", lambda *args, **kwargs: pytest.fail("shown unasked"))
+    figure, ax = plt.subplots()
+    display = EmbeddingDisplay.from_data(Z, y, ax=ax)
+    assert display.ax_ is ax and display.figure_ is figure
+    assert plt.get_fignums() == [figure.number]
+
+
+@pytest.mark.parametrize("components", [(0, 5), (-1, 0), ()])
+def test_components_that_do_not_exist_are_refused(points, components):
+    Z, _, _ = points
+    with pytest.raises(ValueError, match="components =="):
+        EmbeddingDisplay(Z, components=components).plot()
+
+
+def test_unknown_uncertainty_is_refused(points):
+    Z, _, _ = points
+    with pytest.raises(ValueError, match="uncertainty == 'haze'"):
+        EmbeddingDisplay.from_data(Z, uncertainty="haze")
+
+
+def test_mixture_needs_a_mixture(points):
+    X, _ = load_wine(return_X_y=True)
+    with pytest.raises(TypeError, match="PPCA has none"):
+        EmbeddingDisplay.from_estimator(PPCA(2).fit(X), X, mixture=True)

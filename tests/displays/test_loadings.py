@@ -1,0 +1,109 @@
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.datasets import load_digits, load_wine
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from gnomon import PPCA
+from gnomon.displays import LoadingsDisplay
+
+
+@pytest.fixture(scope="module")
+def wine():
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    return make_pipeline(StandardScaler(), PPCA(n_components=3)).fit(X), X, y
+
+
+def test_the_heat_map_shows_the_strongest_features_by_name(wine):
+    model, X, _ = wine
+    display = LoadingsDisplay.from_estimator(model, n_features=6)
+    loadings = model[-1].components_
+    strongest = np.argsort(-np.abs(loadings).max(axis=0))[:6]
+    assert set(display.shown_) == set(strongest)
+    shown = display.ax_.images[0].get_array()
+    assert_allclose(shown, loadings[:, display.shown_].T)
+    names = [text.get_text() for text in display.ax_.get_yticklabels()]
+    assert names == list(X.columns[display.shown_])
+
+
+def test_the_heat_map_is_symmetric_about_zero(wine):
+    image = LoadingsDisplay.from_estimator(wine[0]).ax_.images[0]
+    low, high = image.get_clim()
+    assert low == -high == -np.abs(image.get_array()).max()
+
+
+def test_top_loadings_are_ranked_with_their_intervals(rng):
+    loadings, sd = rng.normal(size=(2, 9)), rng.uniform(0.1, 0.2, size=(2, 9))
+    display = LoadingsDisplay(loadings, sd=sd).plot(kind="top", component=1, n_features=4)
+    order = np.argsort(-np.abs(loadings[1]))[:4]
+    assert display.shown_.tolist() == order.tolist()
+    stems, dots, bars = display.ax_.collections
+    assert_allclose(dots.get_offsets()[:, 0], loadings[1, order])
+    assert_allclose([s[1, 0] for s in stems.get_segments()], loadings[1, order])
+    lengths = [np.ptp(segment[:, 0]) for segment in bars.get_segments()]
+    assert_allclose(lengths, 2 * 1.96 * sd[1, order])
+
+
+def test_top_loadings_without_intervals_say_nothing_of_them(wine):
+    display = LoadingsDisplay.from_estimator(wine[0], kind="top")
+    assert "interval" not in display.ax_.get_xlabel()
+
+
+def test_the_biplot_has_points_and_arrows(wine):
+    model, X, y = wine
+    display = LoadingsDisplay.from_estimator(model, X, y, kind="biplot", n_features=5)
+    drawn = np.vstack([group.get_offsets() for group in display.ax_.collections])
+    order = np.argsort(y.to_numpy(), kind="stable")
+    assert_allclose(drawn, model.transform(X)[order, :2])
+    tips = np.array([note.xy for note in display.ax_.texts if hasattr(note, "xy")])
+    expected = model[-1].components_[:2, display.shown_].T
+    assert len(tips) == 5
+    assert_allclose(tips / np.hypot(*tips[0]), expected / np.hypot(*expected[0]))
+
+
+def test_names_on_a_biplot_keep_their_distance():
+    loadings = np.array([[1.0, 1.0, 1.0, 1.0], [0.0, 0.001, 0.002, 0.003]])
+    Z = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
+    display = LoadingsDisplay(loadings, embedding=Z).plot(kind="biplot")
+    heights = sorted(t.get_position()[1] for t in display.ax_.texts if t.get_text())
+    assert np.diff(heights).min() > 0.09
+
+
+def test_the_biplot_needs_points(wine):
+    with pytest.raises(ValueError, match="pass X"):
+        LoadingsDisplay.from_estimator(wine[0], kind="biplot")
+
+
+def test_images_have_the_shape_of_the_data():
+    model = PPCA(n_components=7).fit(load_digits().data)
+    display = LoadingsDisplay.from_estimator(model, kind="images")
+    shown = [panel.images[0].get_array() for panel in display.axes_ if panel.images]
+    assert len(shown) == 7
+    assert_allclose(shown[3].ravel(), model.components_[3])
+    assert shown[0].shape == (8, 8)
+
+
+def test_images_are_drawn_in_the_place_of_axes():
+    figure, axes = plt.subplots(1, 2)
+    display = LoadingsDisplay(np.ones((2, 6))).plot(axes[1], kind="images", image_shape=(2, 3))
+    assert display.figure_ is figure
+    assert display.axes_[0].images[0].get_array().shape == (2, 3)
+
+
+def test_a_wrong_image_shape_is_refused():
+    with pytest.raises(ValueError, match="its product must be 6"):
+        LoadingsDisplay(np.ones((2, 6))).plot(kind="images", image_shape=(2, 2))
+
+
+def test_an_unknown_kind_is_refused():
+    with pytest.raises(ValueError, match="kind == 'pie'"):
+        LoadingsDisplay(np.ones((2, 6))).plot(kind="pie")
+
+
+def test_an_estimator_without_components_is_refused():
+    model = KNeighborsClassifier().fit(np.eye(6), np.arange(6) % 2)
+    with pytest.raises(TypeError, match="no components_"):
+        LoadingsDisplay.from_estimator(model)
