@@ -256,9 +256,11 @@ class Mixed(Data):
         return self.X.is_sparse
 
     def row_squared_norms(self):
-        # An identity of at most a block of columns at a time, so that R X is never formed.
+        if self.is_sparse and isinstance(self._content, Matrix):
+            return self._sparse_row_norms()
+        # An identity of some columns at a time, so that R X is never formed.
         total = np.zeros(self.shape[0])
-        width = max(1, BLOCK_ENTRIES // max(self.shape))
+        width = max(1, 8 * BLOCK_ENTRIES // max(self.shape))
         for start in range(0, self.n_features, width):
             stop = min(start + width, self.n_features)
             columns = self @ np.eye(self.n_features, stop - start, -start, dtype=self.dtype)
@@ -266,9 +268,34 @@ class Mixed(Data):
         return total
 
     def dense_blocks(self):
-        width = max(1, BLOCK_ENTRIES // self.n_features)
-        for start in range(0, self.shape[0], width):
-            yield np.ascontiguousarray((self.X.T @ self.R[start : start + width].T.toarray()).T)
+        R = self.R.tocsr()
+        for rows in row_slices(self.shape):
+            part = R[rows]
+            used = np.unique(part.indices)
+            yield part[:, used] @ np.concatenate(list(self.X.rows(used).dense_blocks()))
+
+    def rows(self, mask):
+        return Mixed(self.R.tocsr()[mask], self.X)
+
+    @property
+    def _content(self):
+        """What is stored below a centring."""
+        return self.X.X if isinstance(self.X, Centered) else self.X
+
+    def _sparse_row_norms(self):
+        """From sparse products of runs of rows: |R x - (R 1) mu|^2, expanded."""
+        R, X = self.R.tocsr(), self._content.X
+        mean = self.X.mean.astype(float) if isinstance(self.X, Centered) else np.zeros(X.shape[1])
+        norms = []
+        for rows in row_slices((self.shape[0], 1)):
+            part = R[rows] @ X
+            ones = np.asarray(R[rows].sum(axis=1), dtype=float).ravel()
+            norms.append(
+                np.asarray(part.power(2).sum(axis=1, dtype=float)).ravel()
+                - 2 * ones * (part @ mean)
+                + ones**2 * (mean @ mean)
+            )
+        return np.maximum(np.concatenate(norms), 0)
 
     def single(self):
         X = self.X.single()

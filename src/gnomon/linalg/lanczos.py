@@ -1,0 +1,152 @@
+"""Functions of a sparse symmetric matrix S from products with S alone (Lanczos).
+
+For each column b of B the recursion gives a basis Q of b, S b, S^2 b, ..., and a small
+tridiagonal matrix T = Q'S Q with eigenvalues theta and eigenvectors V, such that
+
+    b' f(S) b  =  |b|^2 sum_j V_1j^2 f(theta_j)         (Gauss quadrature)
+    f(S) b     =  |b| Q V f(theta) V_1'
+
+exactly for polynomials of low degree, and for all f once there are as many steps as
+distinct eigenvalues. All columns run side by side.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+# Below this many rows the basis is kept orthogonal, which makes full-length runs exact.
+ORTHOGONAL_BELOW = 5000
+# Below this many rows all eigenvalues are taken, above it they are sampled.
+EXACT_BELOW = 1500
+N_LOWEST, N_PROBES, PROBE_STEPS = 24, 20, 80
+
+
+class Krylov(NamedTuple):
+    """Bases (steps, n, k), nodes theta and first entries |b| V_1 (steps, k), V (k, steps, steps)."""
+
+    basis: np.ndarray
+    nodes: np.ndarray
+    heads: np.ndarray
+    vectors: np.ndarray
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Weights (steps, k) of the quadrature b' f(S) b = sum_j weights_j f(theta_j)."""
+        return self.heads**2
+
+
+class Density(NamedTuple):
+    """Nodes and weights such that trace f(S) = sum_j weights_j f(nodes_j)."""
+
+    nodes: np.ndarray
+    weights: np.ndarray
+
+
+def lanczos(S, B, steps: int) -> Krylov:
+    """The Krylov spaces of S from the columns of B, at most n steps."""
+    steps = min(steps, B.shape[0])
+    basis = np.zeros((steps, *B.shape), dtype=B.dtype)
+    orthogonal = B.shape[0] <= ORTHOGONAL_BELOW
+    norms = np.sqrt(_dots(B, B))
+    v, previous, beta = _divide(B, norms), np.zeros_like(B), np.zeros(B.shape[1])
+    diagonal, beside = np.zeros((steps, B.shape[1])), np.zeros((steps, B.shape[1]))
+    for j in range(steps):
+        basis[j] = v
+        w = S @ v - previous * beta.astype(B.dtype)
+        diagonal[j] = _dots(v, w)
+        w -= v * diagonal[j].astype(B.dtype)
+        if orthogonal:
+            w = _against(basis[: j + 1], w)
+        beta = np.sqrt(_dots(w, w))
+        # What is left of an invariant space is rounding; the recursion ends there.
+        beta[beta < 100 * np.finfo(B.dtype).eps] = 0.0
+        beside[j] = beta
+        previous, v = v, _divide(w, beta)
+    theta, V = _small(diagonal, beside)
+    return Krylov(basis, theta.T, (V[:, 0, :] * norms[:, None]).T, V)
+
+
+def apply(krylov: Krylov, values) -> np.ndarray:
+    """f(S) B (n, k) from the values f(theta) (steps, k) at the nodes."""
+    coefficients = np.einsum("kij,jk,jk->ik", krylov.vectors, values, krylov.heads)
+    basis = krylov.basis
+    out = basis[0] * coefficients[0].astype(basis.dtype)
+    for j in range(1, len(basis)):
+        out += basis[j] * coefficients[j].astype(basis.dtype)
+    return out
+
+
+def density(S, top, rng: np.random.Generator) -> Density:
+    """The spectrum of S: all of it for small n, else its upper end exact and the rest by probes.
+
+    ``top`` are sparse orthonormal columns that span the eigenspace of S at 1. Random probes
+    would see these eigenvalues and their neighbours too rarely, and a model that looks for
+    smooth functions depends on them; so they are split off first.
+    """
+    n = S.shape[0]
+    if n <= EXACT_BELOW:
+        return Density(np.linalg.eigvalsh(S.toarray()), np.ones(n))
+    values, vectors = _next_eigenpairs(S, top, rng)
+    probes = rng.choice([-1.0, 1.0], size=(n, N_PROBES))
+    probes -= top @ (top.T @ probes) + vectors @ (vectors.T @ probes)
+    theta, weights = _probe(S, probes)
+    known = top.shape[1] + len(values)
+    weights *= (n - known) / weights.sum()
+    return Density(
+        np.concatenate([[1.0], values, theta]),
+        np.concatenate([[top.shape[1]], np.ones(len(values)), weights]),
+    )
+
+
+def _next_eigenpairs(S, top, rng):
+    """The largest eigenpairs of S below 1; loose, since the probes take what is left."""
+    n = S.shape[0]
+    rest = LinearOperator((n, n), matvec=lambda b: S @ b - top @ (top.T @ b), dtype=float)
+    k = min(N_LOWEST, n - top.shape[1] - 1)
+    if k < 1:
+        return np.empty(0), np.empty((n, 0))
+    return eigsh(rest, k, which="LA", tol=1e-3, v0=rng.standard_normal(n))
+
+
+def _probe(S, B):
+    """Nodes and weights from every column of B, without keeping a basis."""
+    norms = np.sqrt(_dots(B, B))
+    v, previous, beta = _divide(B, norms), np.zeros_like(B), np.zeros(B.shape[1])
+    diagonal, beside = np.zeros((PROBE_STEPS, B.shape[1])), np.zeros((PROBE_STEPS, B.shape[1]))
+    for j in range(PROBE_STEPS):
+        w = S @ v - previous * beta
+        diagonal[j] = _dots(v, w)
+        w -= v * diagonal[j]
+        beta = np.sqrt(_dots(w, w))
+        beside[j] = beta
+        previous, v = v, _divide(w, beta)
+    theta, V = _small(diagonal, beside)
+    return theta.ravel(), (V[:, 0, :] * norms[:, None]).ravel() ** 2
+
+
+def _small(diagonal, beside):
+    """Eigenpairs of the tridiagonal matrices, one per column."""
+    steps, k = diagonal.shape
+    T = np.zeros((k, steps, steps))
+    i = np.arange(steps)
+    T[:, i, i] = diagonal.T
+    T[:, i[1:], i[:-1]] = T[:, i[:-1], i[1:]] = beside[:-1].T
+    return np.linalg.eigh(T)
+
+
+def _against(basis, w):
+    """W less its part in the basis, column by column, twice for full accuracy."""
+    for _ in range(2):
+        w = w - np.einsum("jnk,jk->nk", basis, np.einsum("jnk,nk->jk", basis, w))
+    return w
+
+
+def _dots(A, B):
+    return np.einsum("nk,nk->k", A, B, dtype=float, casting="same_kind")
+
+
+def _divide(B, norms):
+    """Columns over their norms; a column of norm 0 stays 0."""
+    safe = np.where(norms > 0, norms, 1.0)
+    return np.where(norms > 0, B / safe, 0.0).astype(B.dtype)
