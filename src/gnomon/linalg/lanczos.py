@@ -23,7 +23,7 @@ N_LOWEST, N_PROBES, PROBE_STEPS = 24, 20, 80
 
 
 class Krylov(NamedTuple):
-    """Bases (steps, n, k), nodes theta and first entries |b| V_1 (steps, k), V (k, steps, steps)."""
+    """Bases (steps, n, k), theta and |b| V_1 (steps, k), eigenvectors V (k, steps, steps)."""
 
     basis: np.ndarray
     nodes: np.ndarray

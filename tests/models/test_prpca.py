@@ -1,0 +1,221 @@
+from functools import partial
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+from scipy.stats import multivariate_normal
+
+from gnomon.inference.acceleration import anderson, remember
+from gnomon.inference.fixed_point import iterate
+from gnomon.linalg import eigen, graph
+from gnomon.linalg.data import Centered, Matrix, Mixed
+from gnomon.linalg.solve import Cholesky
+from gnomon.models import ppca, prpca
+from gnomon.models.linear_gaussian import View, e_step, em_step
+
+n, d, q = 12, 5, 2
+ALPHA, GAMMA = 1.3, 0.01
+
+
+@pytest.fixture
+def A(rng):
+    upper = np.triu(rng.random((n, n)) < 0.2, 1).astype(float)
+    return sparse.csr_array(upper + upper.T)
+
+
+@pytest.fixture
+def X(rng):
+    return rng.standard_normal((n, d)) @ rng.standard_normal((d, d)) + 3
+
+
+@pytest.fixture
+def view(rng):
+    return View(rng.standard_normal((d, q)), 0.4)
+
+
+def precision(A, alpha=ALPHA, gamma=GAMMA):
+    inner = alpha * np.eye(A.shape[0]) + A.toarray()
+    return gamma * np.eye(A.shape[0]) + inner @ inner
+
+
+def mixed(A, X, alpha=ALPHA, gamma=GAMMA):
+    R = prpca.mixing(A, alpha, gamma)
+    mean = prpca.relational_mean(Matrix(X), R)
+    return Mixed(R, Centered(Matrix(X), mean)), mean
+
+
+def second_moments(A, X):
+    """H of eq. (15)."""
+    Delta = precision(A)
+    mean = X.T @ Delta.sum(axis=1) / Delta.sum()
+    return (X - mean).T @ Delta @ (X - mean) / n
+
+
+@pytest.mark.parametrize("gamma", [0.0, GAMMA])
+def test_mixing_is_a_root_of_the_precision(A, gamma):
+    R = prpca.mixing(A, ALPHA, gamma)
+    assert sparse.issparse(R)
+    assert_allclose((R.T @ R).toarray(), precision(A, gamma=gamma))
+
+
+def test_mean_is_the_relational_one(A, X):
+    Delta = precision(A)
+    _, mean = mixed(A, X)
+    assert_allclose(mean, X.T @ Delta @ np.ones(n) / (np.ones(n) @ Delta @ np.ones(n)))
+    assert np.abs(mean - X.mean(axis=0)).max() > 0.01
+
+
+def test_closed_form_is_theorem_4(A, X):
+    values, U = np.linalg.eigh(second_moments(A, X))
+    sigma2 = values[: d - q].mean()
+    W = U[:, -q:] * np.sqrt(values[-q:] - sigma2)
+    Y, _ = mixed(A, X)
+    fitted = ppca.closed_form(eigen.from_moments(Y, q), q, n).view
+    assert_allclose(fitted.sigma2, sigma2)
+    assert_allclose(fitted.W @ fitted.W.T, W @ W.T, atol=1e-12)
+
+
+def test_em_step_is_equations_21_and_22(A, X, view):
+    H = second_moments(A, X)
+    W, sigma2 = view
+    M = W.T @ W + sigma2 * np.eye(q)
+    new = H @ W @ np.linalg.inv(sigma2 * np.eye(q) + np.linalg.solve(M, W.T @ H @ W))
+    noise = np.trace(H - H @ W @ np.linalg.solve(M, new.T)) / d
+    Y, _ = mixed(A, X)
+    (actual,), _ = em_step((view,), [(Y,)])
+    assert_allclose(actual.W, new)
+    assert_allclose(actual.sigma2, noise)
+
+
+def test_em_ends_at_the_closed_form(A, X, view):
+    Y, _ = mixed(A, X)
+    expected = ppca.closed_form(eigen.from_moments(Y, q), q, n).view
+    start = (view,)
+    step = anderson(partial(ppca.step, X=Y), ppca.pack, partial(ppca.unpack, like=start))
+    run = iterate(step, remember(start), max_iter=500, tol=1e-12)
+    (fitted,) = run.state.plain
+    assert np.diff(run.objective).min() > -1e-9
+    assert_allclose(fitted.W @ fitted.W.T, expected.W @ expected.W.T, rtol=1e-8, atol=1e-7)
+    assert_allclose(fitted.sigma2, expected.sigma2, rtol=1e-8)
+
+
+def test_likelihood_is_the_matrix_normal_density(A, X, view):
+    C = view.W @ view.W.T + view.sigma2 * np.eye(d)
+    Y, mean = mixed(A, X)
+    dense = multivariate_normal(np.tile(mean, n), np.kron(np.linalg.inv(precision(A)), C))
+    log_likelihood = e_step((view,), (Y,))[2] + d / 2 * prpca.log_determinant(A, ALPHA, GAMMA)
+    assert_allclose(log_likelihood, dense.logpdf(X.ravel()), rtol=1e-12)
+
+
+def test_mean_is_that_of_highest_likelihood(A, X, view, rng):
+    R = prpca.mixing(A, ALPHA, GAMMA)
+    _, mean = mixed(A, X)
+    best = e_step((view,), (Mixed(R, Centered(Matrix(X), mean)),))[2]
+    for _ in range(10):
+        other = mean + 0.01 * rng.standard_normal(d)
+        assert e_step((view,), (Mixed(R, Centered(Matrix(X), other)),))[2] < best
+
+
+def test_links_of_a_row_with_content_drop_out_of_its_posterior(A, X, view):
+    """Latent variables given all content: eq. (19), row by row, whatever the links."""
+    W, sigma2 = view
+    Phi = np.linalg.inv(precision(A))
+    C = np.kron(Phi, W @ W.T + sigma2 * np.eye(d))
+    cross = np.kron(Phi, W.T)
+    centered = (X - 3).ravel()
+    expected = (cross @ np.linalg.solve(C, centered)).reshape(n, q)
+    M = Cholesky(W.T @ W + sigma2 * np.eye(q))
+    assert_allclose(M.solve(W.T @ (X - 3).T).T, expected, atol=1e-10)
+
+
+def test_no_links_scale_ppca_by_alpha_and_gamma(X):
+    Y, mean = mixed(sparse.csr_array((n, n)), X)
+    plain = Centered(Matrix(X), X.mean(axis=0))
+    expected = ppca.closed_form(eigen.from_moments(plain, q), q, n).view
+    actual = ppca.closed_form(eigen.from_moments(Y, q), q, n).view
+    assert_allclose(mean, X.mean(axis=0))
+    assert_allclose(actual.W @ actual.W.T, (ALPHA**2 + GAMMA) * expected.W @ expected.W.T)
+
+
+def test_renaming_nodes_changes_nothing(A, X, rng):
+    order = rng.permutation(n)
+    one = eigen.from_moments(mixed(A, X)[0], q)
+    two = eigen.from_moments(mixed(A[order][:, order], X[order])[0], q)
+    assert_allclose(one.values, two.values)
+    assert_allclose(one.vectors @ one.vectors.T, two.vectors @ two.vectors.T, atol=1e-12)
+
+
+def test_a_large_offset_does_not_matter(A, X):
+    one = eigen.from_moments(mixed(A, X)[0], q)
+    two = eigen.from_moments(mixed(A, X + 1e8)[0], q)
+    gap = one.vectors @ one.vectors.T - two.vectors @ two.vectors.T
+    assert np.linalg.norm(gap, 2) < 1e-6
+
+
+def test_sparse_and_dense_content_agree(A, X):
+    X = np.where(X > 4, X, 0.0)
+    dense, mean = mixed(A, X)
+    R = prpca.mixing(A, ALPHA, GAMMA)
+    Y = Mixed(R, Centered(Matrix(sparse.csr_array(X)), mean))
+    assert_allclose(Y.row_squared_norms(), dense.row_squared_norms(), atol=1e-10)
+    assert_allclose(Y.squared_norm, dense.squared_norm)
+    assert_allclose(Y.gram(), dense.gram(), atol=1e-10)
+    assert_allclose(Y.rows([0, 3]) @ np.eye(d), (dense @ np.eye(d))[[0, 3]], atol=1e-10)
+
+
+def test_filter_is_a_power_of_the_normalised_adjacency(A, X):
+    S = graph.normalized(A).toarray()
+    Y = prpca.filtered(A, Matrix(X), 2)
+    assert_allclose(Y @ np.eye(d), S @ S @ X)
+    assert_allclose(prpca.smooth(graph.normalized(A), X, 2), S @ S @ X)
+    assert_allclose(Y.gram(), (S @ S @ X).T @ (S @ S @ X))
+
+
+# The printed text against its model, docs/errata.md.
+
+
+def test_erratum_1_the_expansion_with_alpha_lacks_the_degrees(A):
+    """Footnote 3 prints gamma I + alpha^2 I + 2 alpha A + B, with B = A A off the diagonal."""
+    squared = (A @ A).toarray()
+    degrees = np.diag(A.sum(axis=1))
+    B = squared - np.diag(np.diag(squared))
+    printed = (GAMMA + ALPHA**2) * np.eye(n) + 2 * ALPHA * A.toarray() + B
+    assert_allclose(printed + degrees, precision(A))
+    assert np.abs(printed - precision(A)).max() >= 1
+
+
+def test_erratum_2_without_gamma_the_density_need_not_exist():
+    """Remark 1 allows gamma = 0; two linked rows then have a precision of rank one."""
+    pair = sparse.csr_array(np.array([[0.0, 1.0], [1.0, 0.0]]))
+    assert np.linalg.matrix_rank(precision(pair, alpha=1.0, gamma=0.0)) == 1
+    assert prpca.log_determinant(pair, 1.0, 0.0) == -np.inf
+    assert_allclose(
+        prpca.log_determinant(pair, 1.0, 0.1),
+        np.linalg.slogdet(precision(pair, alpha=1.0, gamma=0.1))[1],
+    )
+
+
+def test_erratum_3_the_principal_components_are_not_the_projection(A, X, view):
+    """Section 2.1 has x = W'(t - mu), the model's mean of x given t is (19)."""
+    W, sigma2 = view
+    printed = (X - 3) @ W
+    mean = (X - 3) @ W @ np.linalg.inv(W.T @ W + sigma2 * np.eye(q))
+    assert np.abs(printed - mean).max() > 0.1 * np.abs(mean).max()
+
+
+def test_erratum_4_the_prior_makes_linked_rows_negatively_correlated(A):
+    Phi = np.linalg.inv(precision(A, alpha=1.0, gamma=1e-3))
+    linked = A.toarray() > 0
+    partial_correlation = -precision(A, alpha=1.0, gamma=1e-3)[linked]
+    assert partial_correlation.max() < 0
+    scale = np.sqrt(np.diag(Phi))
+    assert (Phi / np.outer(scale, scale))[linked].mean() < -0.1
+
+
+def test_erratum_5_the_precision_is_not_sparse_with_a_hub():
+    star = sparse.csr_array((np.ones(99), (np.zeros(99, dtype=int), np.arange(1, 100))), (100, 100))
+    star = star + star.T
+    R = prpca.mixing(star, 1.0, 0.0)
+    assert R.nnz < 3 * 100
+    assert (R.T @ R).nnz == 100**2
