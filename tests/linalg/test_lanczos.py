@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+
+from gnomon.linalg import graph, lanczos
+
+
+def random_graph(rng, n, p=0.2):
+    upper = np.triu(rng.random((n, n)) < p, 1).astype(float)
+    return sparse.csr_array(upper + upper.T)
+
+
+@pytest.fixture
+def S(rng):
+    return graph.normalized(random_graph(rng, 20))
+
+
+def test_a_full_run_gives_functions_of_the_matrix_exactly(S, rng):
+    B = rng.standard_normal((20, 3))
+    space = lanczos.lanczos(S, B, 20)
+    values, V = np.linalg.eigh(S.toarray())
+    expected = V @ (np.exp(values)[:, None] * (V.T @ B))
+    assert_allclose(lanczos.apply(space, np.exp(space.nodes)), expected, atol=1e-10)
+    forms = np.sum(space.weights * np.exp(space.nodes), axis=0)
+    assert_allclose(forms, np.sum(B * expected, axis=0), rtol=1e-10)
+
+
+def test_columns_that_end_early_or_are_zero_do_no_harm(S):
+    values, V = np.linalg.eigh(S.toarray())
+    B = np.column_stack([V[:, 3], np.zeros(20), V[:, 0] + V[:, -1]])
+    space = lanczos.lanczos(S, B, 8)
+    expected = V @ (np.exp(values)[:, None] * (V.T @ B))
+    assert_allclose(lanczos.apply(space, np.exp(space.nodes)), expected, atol=1e-10)
+
+
+def test_few_steps_suffice_for_a_smooth_function(rng):
+    S = graph.normalized(random_graph(rng, 400, 0.02))
+    B = rng.standard_normal((400, 2))
+    space = lanczos.lanczos(S, B, 16)
+    expected = B + S @ B / 2
+    assert_allclose(lanczos.apply(space, 1 + space.nodes / 2), expected, atol=1e-10)
+
+
+def test_the_density_of_a_small_matrix_is_its_spectrum(S, rng):
+    density = lanczos.density(S, None, rng)
+    assert_allclose(
+        np.sum(density.weights * density.nodes**3),
+        np.trace(S.toarray() ** 1 @ S.toarray() @ S.toarray()),
+    )
+
+
+def test_the_sampled_density_agrees_with_the_exact_one(rng, monkeypatch):
+    A = random_graph(rng, 600, 0.005)
+    S = graph.normalized(A)
+    exact = lanczos.density(S, None, rng)
+    monkeypatch.setattr(lanczos, "EXACT_BELOW", 10)
+    sampled = lanczos.density(S, graph.component_basis(A), rng)
+    assert_allclose(sampled.weights.sum(), 600)
+    for beta in (1.0, 30.0):
+        logs = [
+            d.weights @ np.log(0.1 + (1 + beta * (1 - d.nodes)) ** -2) for d in (exact, sampled)
+        ]
+        assert_allclose(logs[1], logs[0], rtol=0.03)
