@@ -84,9 +84,8 @@ def take_rows(X, keep):
     return X[index] if hasattr(X, "shape") else np.asarray(X)[index]
 
 
-def check_spread(X: Data):
+def check_spread(total):
     """Squared norm of centred X, refused where it is zero or out of the range of numbers."""
-    total = X.squared_norm
     if total == 0:
         raise ValueError("X has no variation: all rows are equal; accepted are rows that differ")
     if not np.isfinite(total) or total < np.finfo(float).tiny / np.finfo(float).eps:

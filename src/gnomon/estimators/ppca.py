@@ -172,20 +172,22 @@ class PPCA(IterativeFit, LinearGaussianModel):
         rng = generator(self.random_state)
         data = as_data(X) if weights is None else Weighted(as_data(X), weights)
         mean, centered = center(data)
-        total = check_spread(centered) / centered.n_samples
         spectrum_of = partial(self._spectrum, rng=rng)
         curve = None
         if self.n_components == "auto":
             curve = dimension.held_out_curve(data, spectrum_of, rng)
         q = self._size(X.shape, curve, partial(dimension.explained, centered, spectrum_of))
         if self.solver == "em":
+            total = check_spread(centered.squared_norm)
             run = self._run_em(centered, q, rng)
             (view,) = run.state.plain
         else:
-            fit = ppca.closed_form(spectrum_of(centered, q), q, centered.n_samples)
+            spectrum = spectrum_of(centered, q)
+            total = check_spread(spectrum.trace)
+            fit = ppca.closed_form(spectrum, q, centered.n_samples)
             view, run = fit.view, Run(fit, [fit.log_likelihood], converged=True)
             _warn_at_floor(fit.floored, q)
-        return self._keep(X, (mean, view.W, view.sigma2, total), run, curve)
+        return self._keep(X, (mean, view.W, view.sigma2, total / centered.n_samples), run, curve)
 
     def _fit_gaps(self, X, weights):
         check_columns(X)

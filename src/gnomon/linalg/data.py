@@ -16,13 +16,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg.blas import dsyrk, ssyrk
 from scipy.sparse.linalg import LinearOperator
 
 # A block of rows is copied to be centred: small enough for the cache, large enough for BLAS.
-BLOCK_ENTRIES = 2**19
+BLOCK_ENTRIES = 2**17
 # Above this share of stored entries a sparse product is no cheaper than a dense one.
 SPARSE_BELOW = 0.25
+# Energy of the mean over that of the spread up to which it may be subtracted afterwards.
+SAFE_SHIFT = 100.0
 
 
 class Data(LinearOperator):
@@ -59,14 +60,14 @@ class Data(LinearOperator):
         """X'X (d, d) in one pass over the rows."""
         total = np.zeros((self.n_features, self.n_features))
         for block in self.dense_blocks():
-            total += _syrk(block.T)
-        return _symmetric(total)
+            total += block.T @ block
+        return total
 
     def dual_gram(self) -> np.ndarray:
         """X X' (n, n)."""
         blocks = list(self.dense_blocks())
         rows = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
-        return _symmetric(_syrk(rows).astype(float))
+        return (rows @ rows.T).astype(float)
 
     def dense_blocks(self) -> Iterator[np.ndarray]:
         """Runs of rows as arrays, each small; together all rows in order."""
@@ -138,6 +139,9 @@ class Matrix(Data):
         for rows in row_slices(self.shape):
             yield X[rows].toarray() if self._stored_sparse else X[rows]
 
+    def gram(self):
+        return super().gram() if self._stored_sparse else self.X.T @ self.X
+
     def rows(self, mask):
         return Matrix((self.X.tocsr() if self._stored_sparse else self.X)[mask])
 
@@ -180,6 +184,20 @@ class Centered(Data):
         if not self.is_sparse:
             return super().column_sums()
         return self.X.column_sums() - self.shape[0] * self.mean.astype(float)
+
+    def gram(self):
+        if not isinstance(self.X, Matrix) or self.X.dtype != np.float64:
+            return super().gram()
+        return self._short_gram()
+
+    def _short_gram(self):
+        """X'X - n mu mu', a product without copies, unless the mean would cancel its digits."""
+        shift = self.shape[0] * np.outer(self.mean, self.mean)
+        raw = self.X.gram()
+        spread = np.trace(raw) - np.trace(shift)
+        if not np.trace(shift) < SAFE_SHIFT * spread:
+            return super().gram()
+        return raw - shift
 
     def dense_blocks(self):
         for block in self.X.dense_blocks():
@@ -372,20 +390,10 @@ def as_data(X) -> Data:
 
 
 def column_means(X: Data) -> np.ndarray:
-    """Means of the columns in float64, weighted where X is, corrected once for rounding."""
-    base = X.X if isinstance(X, Weighted) else X
-    total = X.n_samples
-    weights = X.weights if isinstance(X, Weighted) else None
-
-    def sums(data):
-        if weights is None:
-            return data.column_sums()
-        return np.asarray(data.T @ weights[:, None], dtype=float).ravel()
-
-    mean = sums(base) / total
-    if base.is_sparse:
-        return mean
-    return mean + sums(Centered(base, mean)) / total
+    """Means of the columns in float64, weighted where X is."""
+    if isinstance(X, Weighted):
+        return np.asarray(X.X.T @ X.weights[:, None], dtype=float).ravel() / X.n_samples
+    return X.column_sums() / X.n_samples
 
 
 def center(X: Data) -> tuple[np.ndarray, Data]:
@@ -429,18 +437,6 @@ def _add_products(blocks, Z, d):
         out += block.T @ Z[start:stop]
         start = stop
     return out
-
-
-def _syrk(A):
-    """Upper triangle of A A' in A's dtype; half the work of a general product."""
-    syrk = ssyrk if A.dtype == np.float32 else dsyrk
-    if A.flags.f_contiguous:
-        return syrk(1.0, A)
-    return syrk(1.0, A.T, trans=1)
-
-
-def _symmetric(upper):
-    return np.triu(upper) + np.triu(upper, 1).T
 
 
 def _row_norms(block):
