@@ -6,10 +6,12 @@ each iteration as a task of the fit. The user's plain ``callback`` works with ev
 
 import warnings
 from contextlib import contextmanager
+from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
 from gnomon.inference.callbacks import both
+from gnomon.inference.checkpoint import Saved, fingerprint, leaves
 from gnomon.inference.fixed_point import Run, iterate
 
 try:
@@ -27,15 +29,32 @@ except ImportError:  # scikit-learn 1.8
 class IterativeFit(CallbackSupportMixin):
     """Runs a step with the user's callback; keeps n_iter_, objective_ and converged_."""
 
-    callback = None
+    callback: Any = None
 
     @with_callbacks
     def _iterate(self, step, state, *, max_iter, tol) -> Run:
         """The loop of `gnomon.inference.fixed_point.iterate` with all callbacks attached."""
+        saved = Saved(state, [])
+        if hasattr(self.callback, "resume"):
+            saved = self.callback.resume(state, self._fingerprint(state))
         with self._fit_task(max_iter) as task:
             return iterate(
-                step, state, max_iter=max_iter, tol=tol, callback=both(self.callback, task)
+                step,
+                saved.state,
+                max_iter=max_iter,
+                tol=tol,
+                callback=both(self.callback, task),
+                objective=saved.objective,
             )
+
+    def _fingerprint(self, state):
+        """What a checkpoint must agree with: the class, the parameters and the start of the fit.
+
+        The start is computed from the data, so other data are told apart by it.
+        """
+        parameters = self.get_params(deep=False)
+        stable = {name: value for name, value in parameters.items() if name != "callback"}
+        return fingerprint(type(self).__name__, sorted(stable.items()), *leaves(state))
 
     @contextmanager
     def _fit_task(self, max_iter):

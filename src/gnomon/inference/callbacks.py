@@ -2,7 +2,9 @@
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
+from gnomon.inference import checkpoint
 from gnomon.inference.fixed_point import Callback
 
 
@@ -69,3 +71,53 @@ class Progress:
         """Write the line if it is time."""
         if n_iter == 1 or n_iter % self.every == 0:
             self.write(f"iteration {n_iter}: objective {objective:.6f}")
+
+
+class Checkpoint:
+    """Writes the state to a file every so many iterations, and starts from it where it is there.
+
+    Give it to an estimator as ``callback``: a fit that was killed goes on from the file when it
+    is called again with the same data and parameters, and ends with the same bits.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file. It is replaced as a whole, so that there is always one that can be read.
+    every : int, default=10
+        Iterations between two writes.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from gnomon import PPCA
+    >>> from gnomon.inference.callbacks import Checkpoint
+    >>> X = np.random.default_rng(0).normal(size=(30, 4))
+    >>> X[0, 0] = np.nan
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "fit.npz")
+    ...     model = PPCA(callback=Checkpoint(path, every=1)).fit(X)
+    ...     os.path.exists(path)
+    True
+    """
+
+    def __init__(self, path, every=10):
+        self.path = Path(path)
+        self.every = every
+        self._objective: list[float] = []
+        self._fingerprint = ""
+
+    def resume(self, state, fingerprint) -> checkpoint.Saved:
+        """The state and objective to start from: those of the file, if there is one."""
+        self._fingerprint = fingerprint
+        saved = checkpoint.Saved(state, [])
+        if self.path.exists():
+            saved = checkpoint.load(self.path, state, fingerprint)
+        self._objective = list(saved.objective)
+        return saved
+
+    def __call__(self, n_iter, state, objective):
+        """Write the file if it is time."""
+        self._objective.append(float(objective))
+        if n_iter % self.every == 0:
+            checkpoint.save(self.path, state, self._objective, self._fingerprint)

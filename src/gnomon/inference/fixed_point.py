@@ -1,6 +1,6 @@
 """The loop: repeat a step until its objective settles."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,25 +19,34 @@ class Run(NamedTuple):
     converged: bool
 
 
-def iterate(step: Step, state, *, max_iter: int, tol: float, callback: Callback | None = None):
+def iterate(
+    step: Step,
+    state,
+    *,
+    max_iter: int,
+    tol: float,
+    callback: Callback | None = None,
+    objective: Sequence[float] = (),
+) -> Run:
     """Repeat ``state, objective = step(state)`` until the objective changes by less than tol.
 
     A step returns the objective of the state it was given, which EM has for free, so the
     state returned is one step better than the last objective. ``callback(n_iter, state,
     objective)`` sees every iteration and stops it with True. KeyboardInterrupt ends the loop
-    with the best state so far; *converged* means settled and nothing else.
+    with the last whole state; *converged* means settled and nothing else. ``objective`` is the
+    history of a run that goes on from here.
     """
-    history: list[float] = []
+    history: list[float] = list(objective)
     try:
-        for n_iter in range(1, max_iter + 1):
-            new_state, objective = step(state)
-            if not np.isfinite(objective):
-                raise NumericalError(f"the objective is {objective} at iteration {n_iter}")
+        for n_iter in range(len(history) + 1, max_iter + 1):
+            new_state, value = step(state)
+            if not np.isfinite(value):
+                raise NumericalError(f"the objective is {value} at iteration {n_iter}")
             state = new_state
-            history.append(float(objective))
-            if len(history) > 1 and abs(history[-1] - history[-2]) < tol:
+            history.append(float(value))
+            if len(history) > 1 and abs(history[-1] - history[-2]) <= tol:
                 return Run(state, history, converged=True)
-            if callback is not None and callback(n_iter, state, objective):
+            if callback is not None and callback(n_iter, state, value):
                 break
     except KeyboardInterrupt:
         if not history:

@@ -1,0 +1,110 @@
+"""A state to a file and back: an interrupted loop goes on, to the bit, where it stopped.
+
+A state is nested named tuples, tuples, arrays and numbers. The file is NumPy's npz without
+pickles: one array per leaf, the objective so far, and a fingerprint of the problem. It is
+written beside its place and moved there, so that a crash leaves the old file or the new one.
+"""
+
+import hashlib
+import os
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+FORMAT = 1
+
+
+class Saved(NamedTuple):
+    """What a checkpoint holds."""
+
+    state: Any
+    objective: list[float]
+
+
+def save(path, state, objective, fingerprint: str) -> None:
+    """Write the state after ``len(objective)`` iterations, atomically."""
+    arrays = {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(leaves(state))}
+    path = Path(path)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(
+                file,
+                format=np.array(FORMAT),
+                fingerprint=np.array(fingerprint),
+                objective=np.asarray(objective, dtype=float),
+                **arrays,
+            )
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    _sync_directory(path.parent)
+
+
+def load(path, like, fingerprint: str) -> Saved:
+    """Read a state with the structure of ``like``; refuse another problem or a damaged file."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        if isinstance(error, FileNotFoundError):
+            raise
+        raise ValueError(f"checkpoint {str(path)!r} is damaged or not a checkpoint") from error
+    expected = list(leaves(like))
+    if str(arrays.get("fingerprint")) != fingerprint or int(arrays.get("format", 0)) != FORMAT:
+        raise ValueError(
+            f"checkpoint {str(path)!r} belongs to other data, parameters or another version; "
+            "remove it or give another path"
+        )
+    values = (arrays[f"leaf{i}"] for i in range(len(expected)))
+    return Saved(_rebuild(like, values), arrays["objective"].tolist())
+
+
+def fingerprint(*parts) -> str:
+    """A digest of arrays and of anything with a stable repr."""
+    digest = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, np.ndarray):
+            digest.update(f"{part.dtype}{part.shape}".encode())
+            digest.update(np.ascontiguousarray(part).view(np.uint8))
+        else:
+            digest.update(repr(part).encode())
+    return digest.hexdigest()
+
+
+def leaves(state):
+    """The arrays and numbers of nested tuples, in order."""
+    if isinstance(state, tuple | list):
+        for part in state:
+            yield from leaves(part)
+    elif state is not None:
+        yield state
+
+
+def _rebuild(like, values):
+    if isinstance(like, tuple) and hasattr(like, "_fields"):
+        return type(like)(*(_rebuild(part, values) for part in like))
+    if isinstance(like, tuple | list):
+        return type(like)(_rebuild(part, values) for part in like)
+    if like is None:
+        return None
+    value = next(values)
+    return value if isinstance(like, np.ndarray) else type(like)(value)
+
+
+def _sync_directory(directory):
+    """Make the move itself durable, where the system can."""
+    try:
+        handle = os.open(directory, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
