@@ -26,18 +26,13 @@ class Saved(NamedTuple):
 
 def save(path, state, objective, fingerprint: str) -> None:
     """Write the state after ``len(objective)`` iterations, atomically."""
-    arrays = {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(leaves(state))}
+    arrays: dict[str, Any] = {f"leaf{i}": leaf for i, leaf in enumerate(leaves(state))}
+    arrays |= {"format": FORMAT, "fingerprint": fingerprint, "objective": np.array(objective)}
     path = Path(path)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
-            np.savez(
-                file,
-                format=np.array(FORMAT),
-                fingerprint=np.array(fingerprint),
-                objective=np.asarray(objective, dtype=float),
-                **arrays,
-            )
+            np.savez(file, **arrays)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -72,7 +67,7 @@ def fingerprint(*parts) -> str:
     for part in parts:
         if isinstance(part, np.ndarray):
             digest.update(f"{part.dtype}{part.shape}".encode())
-            digest.update(np.ascontiguousarray(part).view(np.uint8))
+            digest.update(np.ascontiguousarray(part).tobytes())
         else:
             digest.update(repr(part).encode())
     return digest.hexdigest()
