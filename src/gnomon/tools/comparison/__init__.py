@@ -1,0 +1,1 @@
+"""The parts of `gnomon.compare`: candidates, trials, tests, and what is made of them."""

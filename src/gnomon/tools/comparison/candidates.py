@@ -1,0 +1,218 @@
+"""The models that are compared, as data: to add one, add a line to `CANDIDATES`."""
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+
+from gnomon.estimators.labelled import LabelledOnly
+from gnomon.tools.comparison.problem import Problem
+
+# A model that works with d x d matrices or dense rows gets this many leading components instead.
+REDUCED = 100
+
+
+class Candidate(NamedTuple):
+    """A model and what it can take.
+
+    ``learns`` holds the kinds of y that shape its map (c classes, n numbers, m multilabel);
+    ``unlabelled`` says that rows without label take part; ``nested``, that the leading columns
+    of a large fit are the small fit; ``widest`` and ``most_rows`` bound what it can bear.
+    """
+
+    name: str
+    home: str
+    parameters: dict = {}
+    learns: str = ""
+    kinds: str = "cnm"
+    unlabelled: bool = False
+    gaps: bool = False
+    sparse: bool = False
+    nested: bool = False
+    needs_links: bool = False
+    takes_chunks: bool = False
+    below_classes: bool = False
+    widest: int | None = None
+    most_rows: int | None = None
+    estimator: Any = None
+
+    def make(self, n_components):
+        """A fresh estimator with n_components."""
+        if self.estimator is not None:
+            estimator = clone(self.estimator)
+            if "n_components" in estimator.get_params(deep=False):
+                estimator.set_params(n_components=n_components)
+            return estimator
+        module, name = self.home.rsplit(".", 1)
+        return getattr(import_module(module), name)(n_components=n_components, **self.parameters)
+
+
+PEERS = (
+    Candidate("PCA", "sklearn.decomposition.PCA", nested=True, sparse=True),
+    Candidate(
+        "whitened PCA", "sklearn.decomposition.PCA", {"whiten": True}, nested=True, sparse=True
+    ),
+    Candidate(
+        "LDA",
+        "sklearn.discriminant_analysis.LinearDiscriminantAnalysis",
+        {"solver": "eigen", "shrinkage": 0.1},
+        learns="c",
+        kinds="c",
+        nested=True,
+        below_classes=True,
+        widest=500,
+    ),
+    Candidate(
+        "PLS", "gnomon.tools.comparison.peers.PLSDiscriminant", learns="c", kinds="c", nested=True
+    ),
+    Candidate(
+        "PLS", "sklearn.cross_decomposition.PLSRegression", learns="nm", kinds="nm", nested=True
+    ),
+    Candidate(
+        "kernel PCA",
+        "sklearn.decomposition.KernelPCA",
+        {"kernel": "rbf", "eigen_solver": "arpack", "random_state": 0},
+        nested=True,
+        most_rows=4000,
+    ),
+    Candidate(
+        "NCA",
+        "sklearn.neighbors.NeighborhoodComponentsAnalysis",
+        {"max_iter": 30, "random_state": 0},
+        learns="c",
+        kinds="c",
+        widest=200,
+        most_rows=2500,
+    ),
+    Candidate("UMAP", "umap.UMAP", {"random_state": 0, "n_jobs": 1}, learns="c", unlabelled=True),
+)
+
+GNOMON = (
+    Candidate("PPCA", "gnomon.PPCA", gaps=True, sparse=True),
+    Candidate(
+        "SPPCA", "gnomon.SPPCA", {"random_state": 0}, "cnm", unlabelled=True, gaps=True, sparse=True
+    ),
+    Candidate(
+        "KernelSPPCA",
+        "gnomon.KernelSPPCA",
+        {"kernel": "rbf"},
+        "cnm",
+        unlabelled=True,
+        most_rows=2500,
+    ),
+    Candidate("PRPCA", "gnomon.PRPCA", needs_links=True, sparse=True),
+    Candidate(
+        "DCAGM",
+        "gnomon.DCAGM",
+        {"random_state": 0},
+        "c",
+        "c",
+        unlabelled=True,
+        takes_chunks=True,
+        widest=200,
+    ),
+    Candidate("BSDR", "gnomon.BSDR", {"random_state": 0}, "cm", "cm", widest=300),
+    Candidate("BSDR", "gnomon.BSDRRegressor", {"random_state": 0}, "n", "n", widest=300),
+)
+
+CANDIDATES = PEERS + GNOMON
+
+
+def choose(problem: Problem, models) -> tuple[list[Candidate], dict[str, str]]:
+    """The candidates that apply to the problem, and why the others do not."""
+    chosen, skipped = [], {}
+    for candidate in _wanted(models, problem.kind):
+        reason = _obstacle(candidate, problem)
+        if reason:
+            skipped[candidate.name] = reason
+        else:
+            chosen.append(candidate)
+    if not chosen:
+        raise ValueError(f"models: none applies here; {skipped}")
+    return chosen, skipped
+
+
+def sizes_for(candidate, problem, n_components, n_train) -> list[int]:
+    """The numbers of components that the candidate can have, each once."""
+    limit = min(problem.X.shape[1], n_train - 1)
+    if candidate.below_classes:
+        limit = min(limit, problem.n_classes - 1)
+    return sorted({min(q, limit) for q in n_components})
+
+
+def make_pipeline_for(candidate, problem, n_components, n_train) -> Pipeline:
+    """Preparation and candidate as one pipeline; the candidate's step is called "model"."""
+    model = candidate.make(n_components)
+    if candidate.learns and not candidate.unlabelled and _hides_labels(problem):
+        model = LabelledOnly(model)
+    return Pipeline([*_preparation(candidate, problem, n_train), ("model", model)])
+
+
+def _hides_labels(problem):
+    return problem.transductive or not problem.labelled.all()
+
+
+def _preparation(candidate, problem, n_train):
+    steps: list = []
+    n, d = problem.X.shape
+    is_sparse = sparse.issparse(problem.X)
+    if problem.has_gaps and not candidate.gaps:
+        steps.append(("impute", SimpleImputer(keep_empty_features=True)))
+    if not is_sparse:
+        steps.append(("scale", StandardScaler()))
+    width = min(REDUCED, d - 1, n_train - 1)
+    if is_sparse and not candidate.sparse:
+        steps.append(("reduce", TruncatedSVD(width, random_state=0)))
+    elif candidate.widest is not None and d > candidate.widest and not is_sparse:
+        steps.append(("reduce", PCA(width, random_state=0)))
+    return steps
+
+
+def _wanted(models, kind):
+    table = [c for c in CANDIDATES if kind[0] in c.kinds]
+    if models is None:
+        return table
+    if isinstance(models, dict):
+        models = list(models.items())
+    return [_one(model, table) for model in models]
+
+
+def _one(model, table):
+    if isinstance(model, str):
+        names = {c.name: c for c in table}
+        if model not in names:
+            raise ValueError(f"models has {model!r}; known are {', '.join(sorted(names))}")
+        return names[model]
+    name, estimator = model if isinstance(model, tuple) else (type(model).__name__, model)
+    if not hasattr(estimator, "transform"):
+        raise TypeError(f"models has {estimator!r}, which has no transform")
+    return Candidate(name, "", estimator=estimator, learns="cnm", unlabelled=True)
+
+
+def _obstacle(candidate, problem):
+    if candidate.home and not _is_installed(candidate.home):
+        return f"{candidate.home.split('.')[0]} is not installed"
+    if candidate.needs_links and problem.links is None:
+        return "needs links"
+    if candidate.most_rows and problem.X.shape[0] > candidate.most_rows:
+        return f"more than {candidate.most_rows} rows"
+    return ""
+
+
+def _is_installed(home):
+    package, name = home.split(".")[0], home.rsplit(".", 1)[1]
+    if home.count(".") == 1 and package == "gnomon":
+        return name in dir(import_module("gnomon"))
+    return find_spec(package) is not None
+
+
+def labels_for(candidate, problem: Problem, y) -> np.ndarray | None:
+    """What the candidate's fit is given for y; None if it learns from inputs alone."""
+    return y if problem.kind[0] in candidate.learns else None
