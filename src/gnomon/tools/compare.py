@@ -124,7 +124,7 @@ def compare(
     running = {"n_jobs": n_jobs, "time_limit": time_limit, "progress": progress}
     trials = _trials(problem, candidates, sizes, splits, control, seed)
     runs = run_trials(problem, trials, evaluator, **running)
-    rows = table(runs.outcomes, _test_share(splits))
+    rows = table(runs.outcomes, _test_share(problem, splits))
     outcomes, stopped = runs
     if learning_curve is not None and not stopped:
         more = _curve_trials(candidates, rows, splits, learning_curve, seed)
@@ -144,9 +144,7 @@ def _conclude(problem, candidates, rows, outcomes, splits, seed, skipped, stoppe
     pipeline, code = None, ""
     if leader is not None:
         candidate = next(c for c in candidates if c.name == leader.model)
-        n = problem.X.shape[0]
-        fitted_on_all = problem._replace(transductive=False)
-        pipeline = make_pipeline_for(candidate, fitted_on_all, leader.n_components, n)
+        pipeline = make_pipeline_for(candidate, problem, leader.n_components, problem.labelled)
         code = refit_code(
             pipeline,
             learns=problem.kind[0] in candidate.learns,
@@ -187,8 +185,10 @@ def _splits(problem, cv, seed):
     return splits
 
 
-def _test_share(splits):
-    return float(np.mean([len(test) / max(len(train), 1) for train, test in splits]))
+def _test_share(problem, splits):
+    """Test rows for each labelled training row, on average."""
+    known = problem.labelled
+    return float(np.mean([len(test) / max(known[train].sum(), 1) for train, test in splits]))
 
 
 def _trials(problem, candidates, sizes, splits, control, seed):

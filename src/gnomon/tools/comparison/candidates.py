@@ -1,7 +1,9 @@
 """The models that are compared, as data: to add one, add a line to `CANDIDATES`."""
 
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +31,7 @@ class Candidate(NamedTuple):
 
     name: str
     home: str
-    parameters: dict = {}
+    parameters: Mapping = MappingProxyType({})
     learns: str = ""
     kinds: str = "cnm"
     unlabelled: bool = False
@@ -147,21 +149,20 @@ def sizes_for(candidate, problem, n_components, n_train) -> list[int]:
     return sorted({min(q, limit) for q in n_components})
 
 
-def make_pipeline_for(candidate, problem, n_components, n_train) -> Pipeline:
-    """Preparation and candidate as one pipeline; the candidate's step is called "model"."""
+def make_pipeline_for(candidate, problem, n_components, known) -> Pipeline:
+    """Preparation and candidate as one pipeline; the candidate's step is called "model".
+
+    ``known`` masks the rows that are fitted with a label.
+    """
     model = candidate.make(n_components)
-    if candidate.learns and not candidate.unlabelled and _hides_labels(problem):
+    if candidate.learns and not candidate.unlabelled and not np.all(known):
         model = LabelledOnly(model)
-    return Pipeline([*_preparation(candidate, problem, n_train), ("model", model)])
-
-
-def _hides_labels(problem):
-    return problem.transductive or not problem.labelled.all()
+    return Pipeline([*_preparation(candidate, problem, len(known)), ("model", model)])
 
 
 def _preparation(candidate, problem, n_train):
     steps: list = []
-    n, d = problem.X.shape
+    d = problem.X.shape[1]
     is_sparse = sparse.issparse(problem.X)
     if problem.has_gaps and not candidate.gaps:
         steps.append(("impute", SimpleImputer(keep_empty_features=True)))

@@ -1,4 +1,4 @@
-"""What a comparison found: a table, its tests, a recommendation, pictures, and the code to use it."""
+"""What a comparison found: a table, its tests, a recommendation, pictures and code."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

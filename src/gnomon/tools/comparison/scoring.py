@@ -3,7 +3,6 @@
 import numpy as np
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, RidgeClassifier, RidgeCV
-from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -11,6 +10,7 @@ MEASURES = {"classes": "accuracy", "numbers": "R2", "multilabel": "macro F1"}
 EVALUATORS = ("auto", "nearest", "linear", "own")
 # The apparent score of a training embedding is looked at on at most this many rows.
 MOST_APPARENT = 1000
+BLOCK_ENTRIES = 2**22
 
 
 def resolve_evaluator(evaluate, kind):
@@ -25,12 +25,41 @@ def resolve_evaluator(evaluate, kind):
     return evaluate
 
 
-def make_predictor(evaluator, kind):
-    """A fresh predictor of y from an embedding."""
+def predict(evaluator, kind, Z, y, Z_test):
+    """Predictions for Z_test from the rows Z with known y."""
+    if evaluator == "nearest":
+        return _vote(kind, y, nearest_rows(Z, Z_test, _neighbours(kind, len(Z))))
+    return _predictor(evaluator, kind).fit(Z, y).predict(Z_test)
+
+
+def nearest_rows(Z, Z_test, k, *, skip_self=False):
+    """Indices (m, k) of the rows of Z nearest to each row of Z_test, in blocks of rows."""
+    squares = np.einsum("ij,ij->i", Z, Z)
+    found = np.empty((len(Z_test), k), dtype=int)
+    step = max(1, BLOCK_ENTRIES // len(Z))
+    for start in range(0, len(Z_test), step):
+        block = Z_test[start : start + step]
+        distances = squares - 2 * block @ Z.T
+        if skip_self:
+            distances[np.arange(len(block)), start + np.arange(len(block))] = np.inf
+        if k == 1:
+            found[start : start + step] = distances.argmin(axis=1)[:, None]
+        else:
+            found[start : start + step] = np.argpartition(distances, k - 1, axis=1)[:, :k]
+    return found
+
+
+def _neighbours(kind, n_rows):
+    return min(5, n_rows) if kind == "numbers" else 1
+
+
+def _vote(kind, y, neighbours):
+    return y[neighbours].mean(axis=1) if kind == "numbers" else y[neighbours[:, 0]]
+
+
+def _predictor(evaluator, kind):
     if not isinstance(evaluator, str):
         return clone(evaluator)
-    if evaluator == "nearest":
-        return KNeighborsRegressor(5) if kind == "numbers" else KNeighborsClassifier(1)
     models = {
         "classes": LogisticRegression(max_iter=500),
         "numbers": RidgeCV(np.logspace(-4, 2, 7)),
@@ -58,12 +87,10 @@ def apparent(evaluator, kind, Z, y):
     rows it is scored on.
     """
     Z, y = Z[:MOST_APPARENT], y[:MOST_APPARENT]
-    predictor = make_predictor("linear" if evaluator == "own" else evaluator, kind).fit(Z, y)
-    if evaluator != "nearest" or len(Z) <= predictor.n_neighbors:
-        return float(measure(kind, y, predictor.predict(Z)))
-    neighbours = predictor.kneighbors(return_distance=False)
-    guess = y[neighbours].mean(axis=1) if kind == "numbers" else y[neighbours[:, 0]]
-    return float(measure(kind, y, guess))
+    if evaluator == "nearest":
+        neighbours = nearest_rows(Z, Z, _neighbours(kind, len(Z) - 1), skip_self=True)
+        return float(measure(kind, y, _vote(kind, y, neighbours)))
+    return float(measure(kind, y, predict(evaluator, kind, Z, y, Z)))
 
 
 def _columns(truth, predicted):

@@ -10,7 +10,7 @@ import numpy as np
 from gnomon.estimators._validation import take_rows
 from gnomon.tools.comparison.candidates import Candidate, labels_for, make_pipeline_for
 from gnomon.tools.comparison.problem import Problem
-from gnomon.tools.comparison.scoring import apparent, make_predictor, measure
+from gnomon.tools.comparison.scoring import apparent, measure, predict
 
 
 class Trial(NamedTuple):
@@ -68,7 +68,10 @@ def _failed(trial, size, error):
 
 def _run_size(problem, trial, evaluator, size, wanted):
     fold = _fold(problem, trial)
-    pipeline = make_pipeline_for(trial.candidate, problem, size, len(fold.rows))
+    if trial.candidate.below_classes:
+        # Shuffled labels may leave a class out of training.
+        size = min(size, len(np.unique(fold.shown[fold.known])) - 1)
+    pipeline = make_pipeline_for(trial.candidate, problem, size, fold.known)
     X = take_rows(problem.X, fold.rows)
     target = labels_for(trial.candidate, problem, fold.shown)
     metered = trial.split == 0 and trial.labels == "real"
@@ -81,7 +84,7 @@ def _run_size(problem, trial, evaluator, size, wanted):
         if evaluator == "own" and hasattr(pipeline, "predict"):
             predicted = pipeline.predict(take_rows(problem.X, trial.test))
         else:
-            predicted = _predict(evaluator, problem.kind, *inputs, Z_test[:, :q])
+            predicted = predict(evaluator, problem.kind, *inputs, Z_test[:, :q])
         outcomes.append(
             Outcome(
                 trial.candidate.name,
@@ -170,8 +173,3 @@ def _embed(pipeline, X, problem, trial):
     if problem.transductive:
         return Z, Z[trial.test]
     return Z, np.asarray(pipeline.transform(take_rows(problem.X, trial.test)))
-
-
-def _predict(evaluator, kind, Z, y, Z_test):
-    predictor = make_predictor("linear" if evaluator == "own" else evaluator, kind)
-    return predictor.fit(Z, y).predict(Z_test)

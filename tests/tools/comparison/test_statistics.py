@@ -1,0 +1,99 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.stats import ttest_1samp
+from sklearn.metrics import accuracy_score, f1_score, r2_score
+
+from gnomon.tools.comparison.problem import read_problem
+from gnomon.tools.comparison.scoring import measure, nearest_rows, predict
+from gnomon.tools.comparison.statistics import holm, paired_test, smallest_good, structure_test
+
+
+def test_without_shared_rows_the_test_is_students(rng):
+    differences = rng.standard_normal(8) + 0.5
+    assert_allclose(paired_test(differences, 0)[1], ttest_1samp(differences, 0).pvalue)
+
+
+def test_shared_training_rows_make_the_test_more_cautious(rng):
+    differences = rng.standard_normal(8) + 1
+    assert paired_test(differences, 0.25)[1] > paired_test(differences, 0)[1]
+    ratio = paired_test(differences, 0.25)[0] / paired_test(differences, 0)[0]
+    assert_allclose(ratio, np.sqrt((1 / 8 + 0.25) * 8))
+
+
+def test_equal_scores_are_never_told_apart():
+    assert paired_test([0.0, 0.0, 0.0], 0.25)[1] == 1
+    assert paired_test([0.3], 0.25)[1] == 1
+
+
+def test_holm_on_a_worked_example():
+    assert_allclose(holm([0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02])
+
+
+def test_the_smallest_size_within_an_error_is_chosen():
+    scores = np.array([[0.5, 0.5, 0.5, 0.5], [0.9, 0.8, 0.9, 0.8], [0.9, 0.82, 0.89, 0.81]])
+    assert smallest_good([1, 2, 5], scores, 0.25) == 2
+
+
+def test_a_clearly_better_large_size_is_chosen():
+    scores = np.array([[0.5, 0.5, 0.5, 0.5], [0.9, 0.8, 0.9, 0.8]])
+    assert smallest_good([1, 2], scores, 0.25) == 2
+
+
+def test_measures_are_those_of_scikit_learn(rng):
+    y, guess = rng.integers(3, size=30), rng.integers(3, size=30)
+    assert_allclose(measure("classes", y, guess), accuracy_score(y, guess))
+    labels, marks = rng.integers(2, size=(30, 4)), rng.integers(2, size=(30, 4))
+    expected = f1_score(labels, marks, average="macro")
+    assert_allclose(measure("multilabel", labels, marks), expected)
+    values, guesses = rng.standard_normal((30, 2)), rng.standard_normal((30, 2))
+    assert_allclose(measure("numbers", values, guesses), r2_score(values, guesses))
+    assert_allclose(
+        measure("numbers", values[:, 0], guesses[:, 0]), r2_score(values[:, 0], guesses[:, 0])
+    )
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers", "multilabel"])
+def test_measures_take_many_truths_at_once(rng, kind):
+    shape = (20, 3) if kind == "multilabel" else (20,)
+    truths = rng.integers(2, size=(5, *shape)).astype(float)
+    guess = rng.integers(2, size=shape).astype(float)
+    expected = [measure(kind, truth, guess) for truth in truths]
+    assert_allclose(measure(kind, truths, guess), expected)
+
+
+def test_nearest_rows_are_the_nearest(rng):
+    Z, Z_test = rng.standard_normal((40, 3)), rng.standard_normal((10, 3))
+    distances = ((Z_test[:, None] - Z) ** 2).sum(axis=2)
+    order = np.argsort(distances, axis=1)
+    assert (nearest_rows(Z, Z_test, 1)[:, 0] == order[:, 0]).all()
+    found = np.sort(nearest_rows(Z, Z_test, 5), axis=1)
+    assert (found == np.sort(order[:, :5], axis=1)).all()
+
+
+def test_a_row_is_not_its_own_neighbour(rng):
+    Z = rng.standard_normal((30, 2))
+    assert not (nearest_rows(Z, Z, 1, skip_self=True)[:, 0] == np.arange(30)).any()
+
+
+def test_five_neighbours_vote_for_numbers(rng):
+    Z, y = np.arange(10.0)[:, None], np.arange(10.0)
+    assert_allclose(predict("nearest", "numbers", Z, y, np.array([[2.0]])), [2.0])
+
+
+def problem_of(y):
+    X = np.zeros((len(y), 2))
+    return read_problem(X, y, target="auto", links=None, chunks=None, transductive=False)
+
+
+def test_perfect_predictions_are_structure_and_constant_ones_are_not(rng):
+    problem = problem_of(np.repeat([0, 1], 20))
+    test = np.arange(40)
+    assert structure_test(problem, [[(test, problem.y)]], rng) < 0.01
+    assert structure_test(problem, [[(test, np.zeros(40, int))]], rng) == 1
+
+
+def test_the_best_of_many_random_guesses_is_no_structure(rng):
+    problem = problem_of(np.repeat([0, 1], 20))
+    guesses = [[(np.arange(40), rng.integers(2, size=40))] for _ in range(60)]
+    assert structure_test(problem, guesses, rng) > 0.05
