@@ -33,5 +33,9 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/codespell
 
+docs: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
 clean:
-	rm -rf $(VENV) docs/_build demo
+	rm -rf $(VENV) docs/_build docs/api docs/gallery demo

@@ -54,14 +54,17 @@ def draw_uncertainty(ax, Z, covariance, labels, level):
     codes = np.zeros(len(Z), dtype=int) if labels is None else labels.codes
     if labels is not None and labels.classes is None:
         codes = np.full(len(Z), -1)
-    edges = [colour(c) for c in codes]
+    from matplotlib.colors import to_rgba
+
+    fade = float(np.clip(7 / np.sqrt(len(Z)), 0.25, 1.0))
+    faces = [to_rgba(colour(c), 0.2 * fade if c >= 0 else 0.0) for c in codes]
+    edges = [to_rgba(colour(c), 0.8 * fade if c >= 0 else 0.45 * fade) for c in codes]
     return draw_ellipses(
         ax,
         ellipses_of(Z, covariance, level),
-        facecolors=edges,
+        facecolors=faces,
         edgecolors=edges,
         linewidths=0.6,
-        alpha=float(np.clip(1.6 / np.sqrt(len(Z)), 0.06, 0.2)),
         zorder=1.5,
     )
 

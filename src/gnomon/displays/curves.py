@@ -11,6 +11,7 @@ class _CurveDisplay:
 
     _xlabel = ""
     _param = ""
+    _whole = False
 
     def __init__(self, values, means, *, sds=None, chosen=None, criterion="score"):
         self.values = values
@@ -77,6 +78,7 @@ class _CurveDisplay:
             self._draw_curve(i, name, means[name], sds.get(name), chosen.get(name))
         self.ax_.set_xlabel(self._xlabel)
         self.ax_.set_ylabel(ylabel or self.criterion)
+        self.ax_.xaxis.get_major_locator().set_params(integer=self._whole)
         tidy(self.ax_)
         if legend and len(means) > 1:
             self.ax_.legend(frameon=False)
@@ -129,6 +131,7 @@ class DimensionDisplay(_CurveDisplay):
 
     _xlabel = "number of components"
     _param = "n_components"
+    _whole = True
 
     @classmethod
     def from_estimator(cls, estimator, *, ax=None, **plot):

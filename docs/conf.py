@@ -1,0 +1,136 @@
+"""Configuration of the documentation; `make docs` builds it, and every warning is an error."""
+
+import os
+import re
+from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import gnomon
+
+HERE = Path(__file__).parent
+
+project = "gnomon"
+author = "the gnomon developers"
+copyright = "the gnomon developers"
+version = release = gnomon.__version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "sphinx_gallery.gen_gallery",
+]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+exclude_patterns = ["_build", "_templates", "**/*.ipynb", "gallery/*.py", "sg_execution_times.rst"]
+templates_path = ["_templates"]
+# A page that other work adds later may be named before it is there.
+suppress_warnings = ["toc.empty_glob"]
+nitpicky = False
+
+myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist", "smartquotes"]
+myst_heading_anchors = 4
+
+autosummary_generate = True
+autodoc_typehints = "none"
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": ["../examples"],
+    "gallery_dirs": ["gallery"],
+    "filename_pattern": r"[\\/]plot_",
+    "ignore_pattern": r"__init__\.py",
+    "within_subsection_order": "FileNameSortKey",
+    "doc_module": ("gnomon",),
+    "reference_url": {"gnomon": None},
+    "backreferences_dir": "gallery/backreferences",
+    "capture_repr": (),
+    "image_scrapers": ("matplotlib",),
+    "reset_modules": ("matplotlib",),
+    "abort_on_example_error": True,
+    "show_memory": False,
+    "min_reported_time": 1,
+    "remove_config_comments": True,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "gnomon"
+html_static_path = ["_static"]
+html_css_files = ["gnomon.css"]
+html_show_sourcelink = False
+html_theme_options = {
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "header_links_before_dropdown": 7,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "tango",
+}
+html_sidebars = {"quickstart": [], "errata": [], "references": [], "api": []}
+
+
+def read_bibliography():
+    """Entries of references.bib: key to the words that name the work."""
+    text = (HERE / "references.bib").read_text(encoding="utf-8")
+    return {key: _words(body) for key, body in re.findall(r"@\w+\{(\w+),(.*?)\n\}", text, re.S)}
+
+
+def _words(body):
+    fields = dict(re.findall(r"(\w+)\s*=\s*\{((?:[^{}]|\{[^{}]*\})*)\}", body))
+    clean = {name: _plain(value) for name, value in fields.items()}
+    people = [" ".join(reversed(p.split(", "))) for p in clean["author"].split(" and ")]
+    names = people[0] if len(people) == 1 else ", ".join(people[:-1]) + " and " + people[-1]
+    where = clean.get("journal") or clean.get("booktitle") or clean.get("publisher", "")
+    volume = f" {clean['volume']}" if "volume" in clean else ""
+    number = f"({clean['number']})" if "number" in clean else ""
+    pages = f", {clean['pages']}" if "pages" in clean else ""
+    return f"{names} ({clean['year']}). {clean['title']}. *{where}*{volume}{number}{pages}."
+
+
+def _plain(value):
+    value = re.sub(r"\{\\(['\"`^~])(\w)\}", _accented, value)
+    return re.sub(r"[{}]", "", value).replace("--", "\N{EN DASH}")
+
+
+def _accented(match):
+    import unicodedata
+
+    marks = {'"': "DIAERESIS", "'": "ACUTE ACCENT", "`": "GRAVE ACCENT"}
+    marks |= {"^": "CIRCUMFLEX ACCENT", "~": "TILDE"}
+    mark = unicodedata.lookup(f"COMBINING {marks[match[1]]}")
+    return unicodedata.normalize("NFC", match[2] + mark)
+
+
+def link_citations(app, docname, source):
+    """Make every [key] of references.bib on a markdown page a link to the list of references."""
+    if not app.env.doc2path(docname).endswith(".md"):
+        return
+    entries = read_bibliography()
+    if docname == "references":
+        source[0] += "".join(f"\n({key})=\n[{key}]\n: {text}\n" for key, text in entries.items())
+        return
+    up = "../" * docname.count("/")
+    source[0] += (
+        "\n" + "".join(f"\n[{key}]: {up}references.md#{key.lower()}" for key in entries) + "\n"
+    )
+
+
+def skip_inherited(app, what, name, obj, skip, options):
+    """Leave out what scikit-learn documents: its pages, not ours, are the reference for it."""
+    home = getattr(obj, "__module__", None) or ""
+    if home.startswith("sklearn") or (name.startswith("set_") and name.endswith("_request")):
+        return True
+    return None
+
+
+def setup(app):
+    """Connect the hooks above."""
+    app.connect("source-read", link_citations)
+    app.connect("autodoc-skip-member", skip_inherited)

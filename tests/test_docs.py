@@ -1,0 +1,58 @@
+"""The documentation names what there is, and what it says runs."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import gnomon
+from gnomon import displays
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
+
+
+def listed(prefix):
+    """Names below prefix that the summaries of the API page list."""
+    text = (DOCS / "api.md").read_text(encoding="utf-8")
+    return set(re.findall(rf"^   {re.escape(prefix)}\.(\w+)$", text, re.M))
+
+
+def test_the_api_page_has_every_public_name():
+    modules = {name for name, home in gnomon._HOMES.items() if home == f"gnomon.{name}"}
+    assert listed("gnomon") == set(gnomon._HOMES) - modules
+
+
+def test_the_api_page_has_every_display():
+    assert listed("gnomon.displays") == set(displays.__all__)
+
+
+@pytest.mark.parametrize("name", displays.__all__)
+def test_every_display_is_in_the_gallery(name):
+    assert any(name in path.read_text(encoding="utf-8") for path in EXAMPLES)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_have_a_title_and_a_picture(path):
+    text = path.read_text(encoding="utf-8")
+    assert re.match(r'"""\n.+\n=+\n\n.+', text)
+    assert "plt.show()" in text
+
+
+def test_the_quickstart_runs(tmp_path, monkeypatch):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("Agg")
+    monkeypatch.chdir(tmp_path)
+    text = (DOCS / "quickstart.md").read_text(encoding="utf-8")
+    names: dict = {}
+    for block in re.findall(r"```python\n(.*?)```", text, re.S):
+        exec(compile(block, "quickstart.md", "exec"), names)
+    plt.close("all")
+
+
+def test_every_key_that_a_page_cites_is_in_the_references():
+    keys = set(re.findall(r"@\w+\{(\w+),", (DOCS / "references.bib").read_text()))
+    pages = [p for p in DOCS.rglob("*.md") if "_build" not in p.parts and "gallery" not in p.parts]
+    cited = {key for p in pages for key in re.findall(r"\[([A-Z]+\d\d)\]", p.read_text("utf-8"))}
+    assert cited <= keys
