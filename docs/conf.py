@@ -30,8 +30,6 @@ extensions = [
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_build", "_templates", "**/*.ipynb", "gallery/*.py", "sg_execution_times.rst"]
 templates_path = ["_templates"]
-# A page that other work adds later may be named before it is there.
-suppress_warnings = ["toc.empty_glob"]
 nitpicky = False
 
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist", "smartquotes"]
@@ -73,7 +71,7 @@ html_theme_options = {
     "footer_end": [],
     "pygments_light_style": "tango",
 }
-html_sidebars = {"quickstart": [], "errata": [], "references": [], "api": []}
+html_sidebars = {"quickstart": []}
 
 
 def read_bibliography():
@@ -110,7 +108,7 @@ def _accented(match):
 
 def link_citations(app, docname, source):
     """Make every [key] of references.bib on a markdown page a link to the list of references."""
-    if not app.env.doc2path(docname).endswith(".md"):
+    if Path(app.env.doc2path(docname)).suffix != ".md":
         return
     entries = read_bibliography()
     if docname == "references":
@@ -130,7 +128,16 @@ def skip_inherited(app, what, name, obj, skip, options):
     return None
 
 
+def quote_attributes(app, what, name, obj, options, lines):
+    """Keep ``n_features_in_`` in a type from being read as a link."""
+    for i, line in enumerate(lines):
+        head, colon, kind = line.partition(" : ")
+        if colon and head.strip().isidentifier():
+            lines[i] = head + colon + re.sub(r"(?<![`\w])(\w+_)(?![`\w])", r"``\1``", kind)
+
+
 def setup(app):
     """Connect the hooks above."""
     app.connect("source-read", link_citations)
     app.connect("autodoc-skip-member", skip_inherited)
+    app.connect("autodoc-process-docstring", quote_attributes, priority=400)
