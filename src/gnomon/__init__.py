@@ -9,6 +9,7 @@ _HOMES: dict[str, str] = {
     "Links": "gnomon.estimators.links",
     "LabelledOnly": "gnomon.estimators.labelled",
     "SemiSupervisedSplit": "gnomon.estimators.selection",
+    "choose_dimension": "gnomon.tools.dimension",
     "compare": "gnomon.tools.compare",
     "labelled_scorer": "gnomon.estimators.labelled",
     "load": "gnomon.tools.modelfile",

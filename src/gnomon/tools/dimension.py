@@ -1,0 +1,221 @@
+"""How many components: a criterion against their number, for several models at once."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.decomposition import FactorAnalysis
+from sklearn.model_selection import KFold
+from sklearn.utils import check_array
+
+from gnomon.estimators._validation import check_integer, check_option
+from gnomon.estimators.ppca import PPCA
+from gnomon.tools.compare import compare
+from gnomon.tools.comparison.statistics import smallest_good
+
+CRITERIA = ("auto", "likelihood", "evidence", "prediction")
+AXES = {
+    "likelihood": "log likelihood per held-out row",
+    "evidence": "log likelihood less the BIC penalty, per row",
+}
+
+
+class LikelihoodModel(NamedTuple):
+    """A model with a log likelihood, and how many free numbers it has for each feature besides W.
+
+    The loadings are free up to a rotation: d q - q (q - 1) / 2 numbers.
+    """
+
+    make: type
+    noise_per_feature: bool
+
+    def n_parameters(self, d, q):
+        """Number of free parameters: loadings, means and noise variances."""
+        return d * q - q * (q - 1) // 2 + d + (d if self.noise_per_feature else 1)
+
+
+LIKELIHOOD_MODELS = {
+    "PPCA": LikelihoodModel(PPCA, noise_per_feature=False),
+    "factor analysis": LikelihoodModel(FactorAnalysis, noise_per_feature=True),
+}
+
+
+class DimensionRow(NamedTuple):
+    """Mean and standard deviation over splits of a criterion for one model and size."""
+
+    model: str
+    n_components: int
+    mean: float
+    sd: float
+
+
+class DimensionChoice(NamedTuple):
+    """Curves of a criterion, and for each model the smallest size that is as good as its best."""
+
+    rows: Sequence[DimensionRow]
+    chosen: dict[str, int]
+    criterion: str
+
+    def to_frame(self):
+        """The curves as a pandas data frame.
+
+        Returns
+        -------
+        frame : pandas.DataFrame
+            Columns model, n_components, mean, sd.
+        """
+        import pandas
+
+        return pandas.DataFrame(list(self.rows), columns=list(DimensionRow._fields))
+
+    def plot(self, *, ax=None):
+        """Draw the curves with error bars; the choices are ringed.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, default=None
+            Where to draw; new axes by default.
+
+        Returns
+        -------
+        display : DimensionDisplay
+            With ``ax_`` and ``figure_``.
+        """
+        from gnomon.displays import DimensionDisplay
+
+        sizes = sorted({row.n_components for row in self.rows})
+        return DimensionDisplay(
+            sizes,
+            {name: self._along(name, sizes, "mean") for name in self.chosen},
+            sds={name: self._along(name, sizes, "sd") for name in self.chosen},
+            chosen=self.chosen,
+            criterion=self.criterion,
+        ).plot(ax)
+
+    def _along(self, model, sizes, field):
+        found = {r.n_components: getattr(r, field) for r in self.rows if r.model == model}
+        return [found.get(size, np.nan) for size in sizes]
+
+
+def choose_dimension(
+    X,
+    y=None,
+    *,
+    models=None,
+    n_components=None,
+    criterion="auto",
+    cv=5,
+    n_jobs=None,
+    random_state=0,
+):
+    """Choose the number of components by a criterion against it, for several models.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Inputs. The likelihoods are taken of X as it is: PPCA has one noise variance for all
+        features, so features in different units should be brought to one scale first.
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+        For "prediction": as in `compare`.
+    models : sequence, default=None
+        For "likelihood" and "evidence" names among "PPCA" and "factor analysis"; for
+        "prediction" as in `compare`. All that apply by default.
+    n_components : sequence of int, default=None
+        Sizes to try; 1, 2, ... up to 10 by default, as far as X allows.
+    criterion : {"auto", "likelihood", "evidence", "prediction"}, default="auto"
+        Log likelihood per held-out row; log likelihood less half the number of parameters times
+        log n (BIC), per row, over the training parts of the splits; or the score of
+        predictions from the embedding. "auto" is "prediction" with y and "likelihood" without.
+    cv : int, default=5
+        Number of folds.
+    n_jobs : int, default=None
+        Processes for "prediction".
+    random_state : int, default=0
+        Makes the folds.
+
+    Returns
+    -------
+    choice : DimensionChoice
+        ``chosen`` has for each model the smallest size within one standard error of its best.
+
+    See Also
+    --------
+    compare : Which model to use.
+
+    Examples
+    --------
+    >>> from gnomon import choose_dimension
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 2)) @ rng.standard_normal((2, 8))
+    >>> X += 0.3 * rng.standard_normal((200, 8))
+    >>> choose_dimension(X, models=["PPCA"], n_components=[1, 2, 3, 4]).chosen
+    {'PPCA': 2}
+    """
+    check_option("criterion", criterion, CRITERIA)
+    if criterion == "auto":
+        criterion = "likelihood" if y is None else "prediction"
+    if criterion == "prediction":
+        if y is None:
+            raise ValueError("y is None; criterion == 'prediction' needs outputs to predict")
+        sizes = _sizes(n_components, np.shape(X))
+        settings = {"cv": cv, "n_jobs": n_jobs, "random_state": random_state}
+        result = compare(X, y, models=models, n_components=sizes, control=False, **settings)
+        return _from_comparison(result)
+    X = check_array(X, dtype=(np.float64, np.float32))
+    sizes = _sizes(n_components, X.shape)
+    folds = KFold(check_integer("cv", cv, low=2), shuffle=True, random_state=random_state)
+    return _by_likelihood(X, _likelihood_models(models), sizes, list(folds.split(X)), criterion)
+
+
+def _sizes(n_components, shape):
+    most = min(shape[1], shape[0] // 2) - 1
+    if n_components is None:
+        return list(range(1, min(10, most) + 1))
+    sizes = [check_integer("n_components", q, low=1) for q in np.atleast_1d(n_components).tolist()]
+    return sorted({min(q, max(most, 1)) for q in sizes})
+
+
+def _likelihood_models(models):
+    names = list(LIKELIHOOD_MODELS) if models is None else list(models)
+    for name in names:
+        check_option("models", name, tuple(LIKELIHOOD_MODELS))
+    return {name: LIKELIHOOD_MODELS[name] for name in names}
+
+
+def _by_likelihood(X, models, sizes, splits, criterion):
+    values = {name: np.empty((len(sizes), len(splits))) for name in models}
+    for s, (train, test) in enumerate(splits):
+        seen, unseen = X[train], X[test]
+        for name, model in models.items():
+            for i, q in enumerate(sizes):
+                fitted = model.make(n_components=q).fit(seen)
+                values[name][i, s] = (
+                    fitted.score(unseen)
+                    if criterion == "likelihood"
+                    else fitted.score(seen) - _penalty(model, seen.shape, q)
+                )
+    share = len(splits[0][1]) / len(splits[0][0])
+    return DimensionChoice(
+        [
+            DimensionRow(name, q, float(v.mean()), float(v.std(ddof=1)))
+            for name in models
+            for q, v in zip(sizes, values[name], strict=True)
+        ],
+        {name: smallest_good(sizes, values[name], share) for name in models},
+        AXES[criterion],
+    )
+
+
+def _penalty(model, shape, q):
+    n, d = shape
+    return 0.5 * model.n_parameters(d, q) * np.log(n) / n
+
+
+def _from_comparison(result):
+    rows = sorted(result.rows, key=lambda row: (row.model, row.n_components))
+    return DimensionChoice(
+        [DimensionRow(r.model, r.n_components, r.score, r.sd) for r in rows],
+        {r.model: r.n_components for r in rows if r.chosen},
+        result.measure,
+    )

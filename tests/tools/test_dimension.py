@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.datasets import load_iris
+from sklearn.decomposition import PCA
+from sklearn.model_selection import KFold
+
+from gnomon import choose_dimension
+from gnomon.tools.dimension import LIKELIHOOD_MODELS
+
+
+def planted(seed, n=200, d=10, q=3):
+    rng = np.random.default_rng(seed)
+    W = np.linalg.qr(rng.standard_normal((d, q)))[0] * 3
+    return rng.standard_normal((n, q)) @ W.T + 0.7 * rng.standard_normal((n, d))
+
+
+@pytest.mark.parametrize("criterion", ["likelihood", "evidence"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_planted_number_is_chosen(criterion, seed):
+    choice = choose_dimension(planted(seed), n_components=range(1, 7), criterion=criterion)
+    assert choice.chosen["PPCA"] == 3
+
+
+def test_held_out_likelihood_is_that_of_a_loop_by_hand():
+    X = planted(0)
+    choice = choose_dimension(X, models=["PPCA"], n_components=[2])
+    by_hand = []
+    for train, test in KFold(5, shuffle=True, random_state=0).split(X):
+        # scikit-learn divides by n - 1; the likelihood of a row moves by less than 1e-3.
+        by_hand.append(PCA(2, svd_solver="full").fit(X[train]).score(X[test]))
+    assert_allclose(choice.rows[0].mean, np.mean(by_hand), rtol=1e-3)
+
+
+def test_parameters_are_counted_as_in_the_covariance_they_fill():
+    model = LIKELIHOOD_MODELS["PPCA"]
+    assert model.n_parameters(3, 2) == 3 * 4 // 2 + 3
+    assert LIKELIHOOD_MODELS["factor analysis"].n_parameters(5, 1) == 5 + 5 + 5
+
+
+def test_prediction_chooses_among_the_models_of_compare():
+    X, y = load_iris(return_X_y=True)
+    choice = choose_dimension(X, y, models=["LDA", "PCA"], n_components=[1, 2], cv=3)
+    assert set(choice.chosen) == {"LDA", "PCA"}
+    assert choice.criterion == "accuracy"
+
+
+def test_curves_are_drawn_and_tabulated():
+    pytest.importorskip("pandas")
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("agg")
+    choice = choose_dimension(planted(1), n_components=[1, 2, 3])
+    assert len(choice.to_frame()) == 6
+    assert choice.plot().ax_.get_ylabel() == "log likelihood per held-out row"
+    pyplot.close("all")
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"criterion": "best"}, "criterion == 'best'; accepted are"),
+        ({"criterion": "prediction"}, "y is None"),
+        ({"models": ["PCA"]}, "models == 'PCA'"),
+        ({"n_components": [0]}, "n_components == 0"),
+    ],
+)
+def test_errors_name_the_argument(settings, message):
+    with pytest.raises(ValueError, match=message):
+        choose_dimension(planted(0), **settings)
