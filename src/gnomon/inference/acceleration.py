@@ -28,7 +28,10 @@ def squarem(step: Step, pack: Pack, unpack: Unpack) -> Step:
         second, _ = step(first)
         x, x1, x2 = pack(state), pack(first), pack(second)
         r, v = x1 - x, x2 - 2 * x1 + x
-        length = -max(1.0, np.linalg.norm(r) / max(np.linalg.norm(v), np.finfo(float).tiny))
+        curvature = np.linalg.norm(v)
+        if curvature <= np.finfo(float).eps * np.linalg.norm(x1):
+            return second, objective
+        length = -max(1.0, np.linalg.norm(r) / curvature)
         leapt = x - 2 * length * r + length**2 * v
         image, reached = _try(step, unpack, leapt)
         if reached < objective or not np.isfinite(reached):

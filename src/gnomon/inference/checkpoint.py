@@ -8,13 +8,13 @@ written beside its place and moved there, so that a crash leaves the old file or
 import hashlib
 import os
 import tempfile
-import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 FORMAT = 1
+HEADER = ("format", "fingerprint", "objective")
 
 
 class Saved(NamedTuple):
@@ -44,20 +44,20 @@ def save(path, state, objective, fingerprint: str) -> None:
 
 def load(path, like, fingerprint: str) -> Saved:
     """Read a state with the structure of ``like``; refuse another problem or a damaged file."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        if isinstance(error, FileNotFoundError):
-            raise
-        raise ValueError(f"checkpoint {str(path)!r} is damaged or not a checkpoint") from error
-    expected = list(leaves(like))
-    if str(arrays.get("fingerprint")) != fingerprint or int(arrays.get("format", 0)) != FORMAT:
+    names = [f"leaf{i}" for i, _ in enumerate(leaves(like))]
+    with Path(path).open("rb") as file:
+        try:
+            with np.load(file, allow_pickle=False) as members:
+                arrays = {name: members[name] for name in [*names, *HEADER]}
+        # A damaged archive fails in as many ways as it has parts.
+        except Exception as error:
+            raise ValueError(f"checkpoint {str(path)!r} is damaged or not a checkpoint") from error
+    if str(arrays["fingerprint"]) != fingerprint or int(arrays["format"]) != FORMAT:
         raise ValueError(
             f"checkpoint {str(path)!r} belongs to other data, parameters or another version; "
             "remove it or give another path"
         )
-    values = (arrays[f"leaf{i}"] for i in range(len(expected)))
+    values = (arrays[name] for name in names)
     return Saved(_rebuild(like, values), arrays["objective"].tolist())
 
 

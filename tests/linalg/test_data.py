@@ -1,0 +1,180 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+
+from gnomon.linalg.data import (
+    Blocks,
+    Centered,
+    Matrix,
+    Mixed,
+    Weighted,
+    as_data,
+    center,
+    column_means,
+)
+
+n, d = 40, 7
+
+
+def storages(X):
+    thin = sparse.csr_array(X)
+    noncanonical = sparse.coo_array(
+        (
+            np.r_[thin.data / 2, thin.data / 2],
+            (np.tile(thin.tocoo().row, 2), np.tile(thin.indices, 2)),
+        ),
+        shape=X.shape,
+    )
+    return {
+        "dense": Matrix(X),
+        "fortran": Matrix(np.asfortranarray(X)),
+        "csr": Matrix(thin),
+        "csc": Matrix(sparse.csc_array(X)),
+        "coo with duplicates": Matrix(noncanonical),
+        "blocks": Blocks([Matrix(X[:11]), Matrix(sparse.csr_array(X[11:]))]),
+    }
+
+
+@pytest.fixture(params=[0.1, 1.0], ids=["few entries", "full"])
+def X(request, rng):
+    return np.where(rng.random((n, d)) < request.param, rng.normal(size=(n, d)) + 3, 0.0)
+
+
+KINDS = ["dense", "fortran", "csr", "csc", "coo with duplicates", "blocks"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_storage_answers_as_the_dense_matrix_does(X, kind, rng):
+    data = storages(X)[kind]
+    mean, centered = center(data)
+    for operator, dense in ((data, X), (centered, X - X.mean(axis=0))):
+        B, Z = rng.normal(size=(d, 3)), rng.normal(size=(n, 2))
+        assert_allclose(operator @ B, dense @ B, atol=1e-12)
+        assert_allclose(operator @ B[:, 0], dense @ B[:, 0], atol=1e-12)
+        assert_allclose(operator.T @ Z, dense.T @ Z, atol=1e-12)
+        assert_allclose(operator.squared_norm, np.sum(dense**2))
+        assert_allclose(operator.row_squared_norms(), np.sum(dense**2, axis=1), atol=1e-12)
+        assert_allclose(operator.column_sums(), dense.sum(axis=0), atol=1e-12)
+        assert_allclose(operator.gram(), dense.T @ dense, atol=1e-11)
+        assert_allclose(operator.dual_gram(), dense @ dense.T, atol=1e-11)
+        mask = rng.random(n) < 0.4
+        assert_allclose(operator.rows(mask) @ B, dense[mask] @ B, atol=1e-12)
+    assert_allclose(mean, X.mean(axis=0))
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr", "blocks"])
+def test_weights_count_as_repeated_rows(X, kind, rng):
+    weights = rng.integers(0, 4, size=n)
+    repeated = np.repeat(X, weights, axis=0)
+    data = Weighted(storages(X)[kind], weights) if kind != "blocks" else None
+    if data is None:
+        data = Weighted(Matrix(X), weights)
+    mean, centered = center(data)
+    deviations = repeated - repeated.mean(axis=0)
+    assert_allclose(mean, repeated.mean(axis=0))
+    assert centered.n_samples == len(repeated)
+    assert_allclose(centered.gram(), deviations.T @ deviations, atol=1e-11)
+    assert_allclose(centered.squared_norm, np.sum(deviations**2))
+    mask = np.arange(n) < 20
+    part = np.repeat(X[mask], weights[mask], axis=0) - mean
+    assert_allclose(centered.rows(mask).gram(), part.T @ part, atol=1e-11)
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+def test_mixed_rows(X, kind, rng):
+    R = sparse.random_array((15, n), density=0.2, rng=rng, format="csr")
+    mixed = Mixed(R, storages(X)[kind])
+    expected = R @ X
+    assert mixed.n_samples == n
+    assert_allclose(mixed @ np.eye(d), expected, atol=1e-12)
+    assert_allclose(mixed.T @ np.eye(15), expected.T, atol=1e-12)
+    assert_allclose(mixed.gram(), expected.T @ expected, atol=1e-11)
+    assert_allclose(mixed.squared_norm, np.sum(expected**2))
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr", "csc", "blocks"])
+def test_single_precision_stays(X, kind):
+    data = storages(X.astype(np.float32))[kind]
+    _, centered = center(data)
+    assert (centered @ np.ones((d, 2))).dtype == np.float32
+    assert (centered.T @ np.ones((n, 2))).dtype == np.float32
+    assert isinstance(centered.squared_norm, float)
+
+
+@pytest.mark.parametrize("kind", ["csr", "dense"])
+def test_single_is_the_same_data_in_single_precision_where_it_is_cheap(rng, kind):
+    X = np.where(rng.random((200, 30)) < 0.1, rng.normal(size=(200, 30)), 0.0)
+    _, centered = center(storages(X)[kind])
+    single = centered.single()
+    assert single.dtype == (np.float32 if kind == "csr" else np.float64)
+    assert_allclose(single @ np.eye(30), X - X.mean(axis=0), atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_mean_of_1e8_leaves_the_digits_of_the_spread(kind, rng):
+    spread = rng.normal(size=(n, d))
+    X = spread + 1e8 * rng.normal(size=d)
+    deviations = X - X.mean(axis=0)
+    _, centered = center(storages(X)[kind])
+    assert_allclose(centered.gram(), deviations.T @ deviations, atol=1e-5)
+    assert_allclose(centered @ np.eye(d), deviations, atol=1e-6)
+    assert_allclose(centered.squared_norm, np.sum(deviations**2), rtol=1e-6)
+
+
+def test_a_sparse_matrix_is_never_made_dense(rng):
+    X = sparse.random_array((2000, 50_000), density=1e-3, rng=rng, format="csr")
+    _, centered = center(Matrix(X))
+    import tracemalloc
+
+    tracemalloc.start()
+    centered.T @ (centered @ rng.normal(size=(50_000, 5)))
+    assert np.isfinite(centered.squared_norm)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.1 * 8 * X.shape[0] * X.shape[1]
+
+
+def test_dense_input_is_not_copied_to_be_centred(rng):
+    X = rng.normal(size=(20_000, 100))
+    import tracemalloc
+
+    tracemalloc.start()
+    _, centered = center(Matrix(X))
+    centered.gram()
+    centered.T @ (centered @ np.ones((100, 2)))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.25 * X.nbytes
+
+
+def test_blocks_use_the_map_they_are_given(X):
+    calls = []
+
+    def spy(function, *iterables):
+        calls.append(function)
+        return map(function, *iterables)
+
+    blocks = Blocks([Matrix(X[:9]), Matrix(X[9:])], map=spy)
+    blocks @ np.ones((d, 1))
+    assert calls
+
+
+def test_blocks_refuse_what_does_not_stack(X):
+    with pytest.raises(ValueError, match="parts is empty"):
+        Blocks([])
+    with pytest.raises(ValueError, match="columns"):
+        Blocks([Matrix(X), Matrix(X[:, :2])])
+
+
+def test_as_data_keeps_operators(X):
+    data = Centered(Matrix(X), X.mean(axis=0))
+    assert as_data(data) is data
+    assert_allclose(column_means(as_data(X)), X.mean(axis=0))
+
+
+def test_rows_of_blocks_by_index(X):
+    blocks = Blocks([Matrix(X[:9]), Matrix(X[9:])])
+    assert_allclose(blocks.rows(np.array([1, 8, 20])) @ np.eye(d), X[[1, 8, 20]])
+    with pytest.raises(ValueError, match="sorted"):
+        blocks.rows(np.array([5, 1]))

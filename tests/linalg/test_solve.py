@@ -1,0 +1,22 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from gnomon.exceptions import NumericalError
+from gnomon.linalg.solve import Cholesky
+
+
+def test_it_solves_and_knows_the_determinant(rng):
+    B = rng.normal(size=(6, 4))
+    A = B.T @ B
+    factor = Cholesky(A)
+    assert_allclose(A @ factor.solve(np.eye(4)), np.eye(4), atol=1e-10)
+    assert_allclose(factor.logdet(), np.linalg.slogdet(A)[1])
+    assert_allclose(factor.L @ factor.L.T, A)
+    b = rng.normal(size=(4, 2))
+    assert_allclose(np.sum(factor.half_solve(b) ** 2, axis=0), np.diag(b.T @ np.linalg.inv(A) @ b))
+
+
+def test_a_matrix_that_is_not_positive_definite_is_an_error():
+    with pytest.raises(NumericalError, match="positive definite"):
+        Cholesky(np.diag([1.0, -1.0]))
