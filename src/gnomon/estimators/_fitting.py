@@ -32,7 +32,7 @@ class IterativeFit(CallbackSupportMixin):
     callback: Any = None
 
     @with_callbacks
-    def _iterate(self, step, state, *, max_iter, tol) -> Run:
+    def _iterate(self, step, state, *, max_iter, tol, patience=1) -> Run:
         """The loop of `gnomon.inference.fixed_point.iterate` with all callbacks attached."""
         saved = Saved(state, [])
         if hasattr(self.callback, "resume"):
@@ -45,6 +45,7 @@ class IterativeFit(CallbackSupportMixin):
                 tol=tol,
                 callback=both(self.callback, task),
                 objective=saved.objective,
+                patience=patience,
             )
 
     def _fingerprint(self, state):

@@ -53,6 +53,7 @@ class Settings(NamedTuple):
     n_em: int = 5
     per_gaussian: bool = False
     as_printed: bool = False
+    generative_weight: float = 0.0
 
 
 def visit(mixture: Mixture, Z, rows: Rows, kind, settings) -> Iterator[tuple]:
@@ -68,8 +69,14 @@ def visit(mixture: Mixture, Z, rows: Rows, kind, settings) -> Iterator[tuple]:
 
 
 def prior_of(Z, rows: Rows, settings: Settings) -> Prior:
-    """Pseudo-points spread like all rows but narrower; they keep covariances from collapse."""
-    S = (Z.T * rows.weights) @ Z / rows.weights.sum()
+    """Pseudo-points spread like all rows but narrower; they keep covariances from collapse.
+
+    The spread of all rows is I in the gauge P'SP = I.
+    """
+    S = np.eye(Z.shape[1])
+    if settings.as_printed:
+        S = (Z.T * rows.weights) @ Z / rows.weights.sum()
+        S += np.finfo(float).eps * np.trace(S) * np.eye(len(S))
     return Prior(settings.prior_count, settings.prior_scale * S)
 
 
@@ -130,6 +137,12 @@ def objective(Z, G, mixture: Mixture, rows: Rows, settings: Settings) -> Slope:
     """J of P T for the mixture as it is, in terms of Z = XP and G = P'P."""
     T, spectrum = whitening(Z, G, rows, settings)
     value, by_ZT = data_terms(mixture, Z @ T, rows, settings)
+    return through_gauge((value, by_ZT), Z, G, (T, spectrum), rows, settings)
+
+
+def through_gauge(at_ZT, Z, G, gauge, rows: Rows, settings: Settings) -> Slope:
+    """A function of ZT and its derivative by it, less the ridge, as a function of Z and G."""
+    (value, by_ZT), (T, spectrum) = at_ZT, gauge
     value -= 0.5 * settings.ridge * np.sum(T * (G @ T))
     by_G = -0.5 * settings.ridge * T @ T
     if spectrum is None:
