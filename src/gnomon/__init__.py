@@ -15,6 +15,8 @@ _HOMES: dict[str, str] = {
     "load": "gnomon.tools.modelfile",
     "save": "gnomon.tools.modelfile",
     "PPCA": "gnomon.estimators.ppca",
+    "DCAGM": "gnomon.estimators.dcagm",
+    "chunks_from_pairs": "gnomon.estimators.chunks",
     "displays": "gnomon.displays",
 }
 

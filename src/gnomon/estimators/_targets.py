@@ -37,6 +37,14 @@ def encode_classes(y, n_samples) -> Classes:
     return Classes(names, codes)
 
 
+def keep_rows(classes: Classes, mask) -> Classes:
+    """The classes of some rows; names none of these rows has are left out."""
+    codes = classes.codes[mask]
+    labelled = codes >= 0
+    used, codes[labelled] = np.unique(codes[labelled], return_inverse=True)
+    return Classes(classes.names[used], codes)
+
+
 def labelled_rows(y) -> np.ndarray:
     """Mask of the rows of y that have a label; in a matrix, of those without a gap.
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gnomon.linalg.data import Centered, Data, Matrix
+from gnomon.linalg.data import Centered, Data, Matrix, Weighted, center
 
 
 class Scaled(Data):
@@ -33,6 +33,30 @@ class Scaled(Data):
 
     def _rmatmat(self, Z):
         return self.factors[:, None] * (self.X.T @ Z)
+
+
+class Standard(NamedTuple):
+    """Means and factors of the columns, and the data in these units, not formed."""
+
+    mean: np.ndarray
+    factors: np.ndarray
+    data: Data
+
+
+def standardize(X: Data, weights, *, by_column: bool) -> Standard:
+    """X centred, its columns with unit variance each or, with one factor, on average.
+
+    Columns that do not vary, but for rounding, have the factor zero.
+    """
+    mean, centered = center(Weighted(X, weights)) if np.ptp(weights) else center(X)
+    centered = centered.X if isinstance(centered, Weighted) else centered
+    spread = column_spread(centered, weights)
+    varies = spread > 8 * np.finfo(X.dtype).eps * np.abs(mean)
+    if not by_column and varies.any():
+        top = spread[varies].max()
+        spread = np.full(len(spread), top * np.sqrt(np.mean((spread * varies / top) ** 2)))
+    factors = np.where(varies, 1 / np.where(varies, spread, 1.0), 0.0)
+    return Standard(mean, factors, Scaled(centered, factors))
 
 
 class RowSpace(NamedTuple):

@@ -8,7 +8,7 @@ and of the weights in a class, means, Cholesky factors with the logarithm of the
 """
 
 import itertools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class Terms(NamedTuple):
 
     value: float
     by_Z: np.ndarray
-    moments: Moments | None
+    moments: Any
 
 
 def all_terms(mixture: Mixture, Z, rows: Rows, settings: Settings) -> Terms:

@@ -1,0 +1,76 @@
+"""A fit of DCA-GM set up: the data, what is known of the rows, where to start."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gnomon.linalg.data import Data, Matrix
+from gnomon.linalg.scaled import row_space
+from gnomon.models import dca_gm
+from gnomon.models.dca_gm import Settings, State
+from gnomon.stats.discriminant import Groups, start_directions
+from gnomon.stats.known_rows import Rows, arrange
+
+# Added to the within-class variances of standardised features before directions are sought.
+START_SHRINKAGE = 0.01
+
+
+class Problem(NamedTuple):
+    """Data in standard units, what is known of its rows, and the sizes of the model.
+
+    Class codes and chunk ids are -1 where there is none; owner is the class of each Gaussian.
+    """
+
+    X: Data
+    codes: np.ndarray
+    chunks: np.ndarray
+    weights: np.ndarray
+    owner: np.ndarray
+    q: int
+
+    @property
+    def rows(self) -> Rows:
+        """The rows, sorted by what is known of them."""
+        return arrange(self.codes, self.chunks, self.weights)
+
+    @property
+    def labelled(self) -> float:
+        """Weight of all rows with a label."""
+        return float(self.weights[self.codes >= 0].sum())
+
+
+def groups(problem: Problem) -> Groups:
+    """Classes of labelled rows, then chunks of others; -1 for rows in neither."""
+    n_classes = int(problem.owner[-1]) + 1
+    ids = problem.codes.copy()
+    chunked = (ids < 0) & (problem.chunks >= 0)
+    ids[chunked] = n_classes + np.unique(problem.chunks[chunked], return_inverse=True)[1]
+    return Groups(ids, problem.weights, n_classes)
+
+
+def start(problem: Problem, rows: Rows, settings: Settings, rng=None) -> State:
+    """The first state: discriminant directions, clusters in classes; ``rng`` adds chance."""
+    P = start_directions(problem.X, groups(problem), problem.q, START_SHRINKAGE)
+    if rng is not None:
+        size = np.linalg.norm(P, axis=0) / np.sqrt(len(P))
+        P = P + size * (problem.X.T @ (problem.X @ rng.standard_normal(P.shape))) / len(rows.order)
+    return dca_gm.start(P, problem.X, rows, problem.owner, settings, rng)
+
+
+def in_row_space(X: Data, q: int):
+    """The data in a basis of the span of its rows where X is dense and wide, and the way back.
+
+    Steps never leave that span, so the fit is the same in fewer columns.
+    """
+    n, d = X.shape
+    if X.is_sparse or d <= n:
+        return X, lambda P: P
+    space = row_space(X)
+    if space.T.shape[1] < q:
+        return X, lambda P: P
+    return Matrix(space.T), lambda P: np.asarray(X.T @ (space.lift @ P), dtype=float)
+
+
+def owners(numbers) -> np.ndarray:
+    """The class of every Gaussian, from the number of Gaussians of each class."""
+    return np.repeat(np.arange(len(numbers)), numbers)
