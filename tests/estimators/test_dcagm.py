@@ -1,14 +1,396 @@
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_wine
+from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gnomon import DCAGM
+from gnomon import DCAGM, chunks_from_pairs
+from gnomon.linalg.data import Blocks, Matrix
 
 
 @parametrize_with_checks(
     [
         DCAGM(max_iter=200),
-        DCAGM(solver="joint", tol=0.1),
+        DCAGM(solver="joint", max_iter=500),
         DCAGM(covariance="gaussian", n_gaussians=1, metric="unit", standardize=False),
     ]
 )
 def test_sklearn_contract(estimator, check):
     check(estimator)
+
+
+@pytest.fixture(scope="module")
+def wine():
+    return load_wine(return_X_y=True)
+
+
+@pytest.fixture(scope="module")
+def partly(wine):
+    """Wine with a fifth of its labels."""
+    X, y = wine
+    codes = np.where(np.random.default_rng(1).random(len(y)) < 0.2, y, -1)
+    return X, codes
+
+
+@pytest.fixture(scope="module")
+def model(partly):
+    return DCAGM().fit(*partly)
+
+
+def span(model):
+    """Projection on the subspace, in units where features have unit variance."""
+    Q = np.linalg.qr(model.components_.T)[0]
+    return Q @ Q.T
+
+
+def same_fit(a, b, rtol=1e-7):
+    assert_allclose(
+        a.components_, b.components_, rtol=rtol, atol=rtol * np.abs(b.components_).max()
+    )
+    assert_allclose(a.covariances_, b.covariances_, rtol=rtol, atol=rtol)
+
+
+def test_few_labels_and_many_rows_classify_wine(model, wine, partly):
+    X, y = wine
+    hidden = partly[1] < 0
+    assert model.score(X[hidden], y[hidden]) > 0.93
+    assert model.converged_
+
+
+def test_probabilities_sum_to_one_and_agree_with_labels(model, wine):
+    X, _ = wine
+    p = model.predict_proba(X)
+    assert_allclose(p.sum(axis=1), 1)
+    assert_array_equal(model.classes_[p.argmax(axis=1)], model.predict(X))
+    assert_allclose(np.log(p), model.predict_log_proba(X), atol=1e-6)
+    by_gaussian = model.responsibilities(X)
+    by_class = [by_gaussian[:, model.gaussian_classes_ == c].sum(axis=1) for c in range(3)]
+    assert_allclose(np.column_stack(by_class), p, atol=1e-12)
+
+
+def test_one_gaussian_per_class_is_quadratic_discriminant_analysis(wine):
+    """At the projection found, without prior and with all labels, the classifier is QDA."""
+    X, y = wine
+    model = DCAGM(n_gaussians=1, prior_scale=1e-12, n_em_steps=50).fit(X, y)
+    Z, counts = model.transform(X), np.bincount(y)
+    for c in range(3):
+        shrunk = counts[c] / (counts[c] + 4)
+        assert_allclose(model.covariances_[c] / shrunk, np.cov(Z[y == c].T, bias=True), rtol=1e-5)
+    qda = QuadraticDiscriminantAnalysis().fit(Z, y)
+    assert np.mean(qda.predict(Z) == model.predict(X)) > 0.97
+
+
+def test_metrics_are_what_they_say(partly, wine):
+    X, _ = partly
+    fits = {m: DCAGM(metric=m).fit(*partly) for m in ("within", "unit", "raw")}
+    assert_allclose(np.cov(fits["unit"].transform(X).T, bias=True), np.eye(2), atol=0.01)
+    within = fits["within"]
+    average = np.zeros((2, 2))
+    for c in range(3):
+        own = within.gaussian_classes_ == c
+        w, means = (
+            within.weights_[own],
+            within.means_[own] - within.weights_[own] @ within.means_[own],
+        )
+        inside = np.tensordot(w, within.covariances_[own], 1) + (w * means.T) @ means
+        average += within.class_weights_[c] * inside
+    assert_allclose(average, np.eye(2), atol=1e-10)
+    Z = within.transform(X)
+    difference = X[0] - X[1]
+    assert_allclose(difference @ within.metric_ @ difference, np.sum((Z[0] - Z[1]) ** 2))
+    for other in ("unit", "raw"):
+        assert_allclose(fits[other].predict_proba(X), within.predict_proba(X), atol=1e-8)
+        assert_allclose(span(fits[other]), span(within), atol=1e-8)
+
+
+def test_chunks_help_where_labels_are_few(wine):
+    X, y = wine
+    rng = np.random.default_rng(0)
+    gains = []
+    for _ in range(3):
+        order = rng.permutation(len(y))
+        codes, chunks = np.full(len(y), -1), np.full(len(y), -1)
+        codes[[*order[:12]]] = y[order[:12]]
+        codes[[np.flatnonzero(y == c)[0] for c in range(3)]] = range(3)
+        for c in range(3):
+            own = order[12:][y[order[12:]] == c][:32]
+            chunks[own] = 100 * c + np.arange(len(own)) // 4
+        hidden = (codes < 0) & (chunks < 0)
+        without = DCAGM().fit(X, codes).score(X[hidden], y[hidden])
+        gains.append(DCAGM().fit(X, codes, chunks=chunks).score(X[hidden], y[hidden]) - without)
+    assert np.mean(gains) > 0
+
+
+def test_a_chunk_of_one_changes_nothing(partly, model):
+    X, codes = partly
+    chunks = np.where(codes < 0, np.arange(len(codes)), -1)
+    same_fit(DCAGM().fit(X, codes, chunks=chunks), model, rtol=0)
+
+
+def test_a_labelled_member_labels_its_chunk(partly):
+    X, codes = partly
+    chunks = chunks_from_pairs([[np.flatnonzero(codes == 0)[0], np.flatnonzero(codes < 0)[0]]], 178)
+    given = codes.copy()
+    given[np.flatnonzero(codes < 0)[0]] = 0
+    chunked = DCAGM().fit(X, codes, chunks=chunks)
+    same_fit(chunked, DCAGM().fit(X, given), rtol=0)
+    assert_array_equal(chunked.labels_.astype(int), given)
+
+
+def test_conflicting_chunk_is_refused_and_leaves_nothing_behind(partly):
+    X, codes = partly
+    pair = [np.flatnonzero(codes == 0)[0], np.flatnonzero(codes == 1)[0]]
+    model = DCAGM()
+    with pytest.raises(ValueError, match="chunks puts rows"):
+        model.fit(X, codes, chunks=chunks_from_pairs([pair], len(X)))
+    assert not hasattr(model, "components_")
+
+
+def test_features_in_other_units_give_the_same_map(partly, model, rng):
+    X, codes = partly
+    scale, shift = 10.0 ** rng.integers(-3, 4, size=13), rng.uniform(-50, 50, size=13)
+    other = DCAGM().fit(X * scale + shift, codes)
+    assert_allclose(other.transform(X * scale + shift), model.transform(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e150])
+def test_any_scale_gives_the_same_map(partly, model, scale):
+    X, codes = partly
+    other = DCAGM().fit(X * scale, codes)
+    assert_allclose(other.transform(X * scale), model.transform(X), atol=1e-3)
+
+
+def test_offset_does_not_matter(partly, rng):
+    X, codes = partly
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    here, there = DCAGM().fit(X, codes), DCAGM().fit(X + 1e8, codes)
+    assert_allclose(span(there), span(here), atol=1e-4)
+
+
+def test_constant_and_duplicate_columns_are_harmless(partly, model):
+    X, codes = partly
+    constant = DCAGM().fit(np.column_stack([X, np.full(len(X), 1e8 / 3)]), codes)
+    assert_allclose(constant.components_[:, -1], 0)
+    assert_allclose(constant.components_[:, :-1], model.components_, rtol=1e-8)
+    twice = DCAGM().fit(np.column_stack([X, X[:, :1]]), codes)
+    assert_allclose(twice.components_[:, 0], twice.components_[:, -1], rtol=1e-6)
+
+
+def test_rank_below_the_number_of_components_is_finite(rng):
+    X = rng.standard_normal((40, 1)) @ rng.standard_normal((1, 5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = DCAGM(3).fit(X, (X[:, 0] > 0).astype(int))
+    assert np.all(np.isfinite(model.transform(X)))
+    assert model.score(X, (X[:, 0] > 0).astype(int)) > 0.9
+
+
+def test_one_label_per_class_is_enough(wine):
+    X, y = wine
+    codes = np.full(len(y), -1)
+    codes[[0, 80, 170]] = [0, 1, 2]
+    model = DCAGM().fit(X, codes)
+    assert np.all(np.isfinite(model.predict_proba(X)))
+    assert model.score(X, y) > 0.6
+
+
+STORAGE = {
+    "fortran": np.asfortranarray,
+    "strided": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
+    "big-endian": lambda X: X.astype(">f8"),
+    "csr": sparse.csr_array,
+    "csc": sparse.csc_array,
+    "blocks": lambda X: Blocks([Matrix(X[:50]), Matrix(X[50:])]),
+}
+
+
+@pytest.mark.parametrize("store", STORAGE)
+def test_storage_does_not_matter(partly, model, store):
+    X, codes = partly
+    same_fit(DCAGM().fit(STORAGE[store](X), codes), model, rtol=1e-6)
+
+
+def test_sparse_wide_rows_give_what_dense_ones_give(rng):
+    y = np.repeat([0, 1, 2], 20)
+    X = rng.poisson(0.3, size=(60, 90)) + 2.0 * (rng.random((60, 90)) < 0.1 * (y[:, None] == 1))
+    X[y == 2, :5] += rng.poisson(2, size=(20, 5))
+    X[rng.random(X.shape) < 0.6] = 0
+    codes = np.where(rng.random(60) < 0.5, y, -1)
+    dense = DCAGM(tol=10).fit(X, codes)
+    stored = DCAGM(tol=10).fit(sparse.csr_array(X), codes)
+    assert_allclose(stored.transform(X), dense.transform(X), atol=1e-5)
+
+
+def test_float32_stays_and_agrees(partly, model):
+    X, codes = partly
+    single = DCAGM().fit(X.astype(np.float32), codes)
+    assert single.components_.dtype == single.transform(X.astype(np.float32)).dtype == np.float32
+    assert_allclose(span(single), span(model), atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array(["x", "y", "z"], dtype=object),
+        np.array([2, 5, 2**40]),
+        np.array([7.0, 8.0, 9.0]),
+        np.array(["b", "c", "a"], dtype=object),
+    ],
+    ids=["str", "large", "float", "other order"],
+)
+def test_names_of_classes_do_not_matter(partly, model, labels):
+    X, codes = partly
+    y = labels[codes]
+    if y.dtype == object:
+        y[codes < 0] = None
+    else:
+        y[codes < 0] = -1
+    renamed = DCAGM().fit(X, y)
+    assert_allclose(renamed.transform(X), model.transform(X), atol=1e-6)
+    assert_array_equal(renamed.predict(X), labels[model.predict(X)])
+
+
+def test_nullable_pandas_labels(partly, model):
+    pandas = pytest.importorskip("pandas")
+    X, codes = partly
+    y = pandas.Series(codes, dtype="Int64").where(codes >= 0)
+    same_fit(DCAGM().fit(pandas.DataFrame(X).rename(columns=str), y), model, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [(1, [1, 1, 1]), ([1, 2, 3], [1, 2, 3]), ({0: 3, 1: 1, 2: 2}, [3, 1, 2])],
+)
+def test_classes_may_have_different_numbers_of_gaussians(partly, numbers, expected):
+    model = DCAGM(n_gaussians=numbers, covariance="gaussian").fit(*partly)
+    assert_array_equal(np.bincount(model.gaussian_classes_), expected)
+    assert model.covariances_.shape == (sum(expected), 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error"),
+    [
+        ({"n_components": 0}, ValueError),
+        ({"n_components": -1}, ValueError),
+        ({"n_components": 14}, ValueError),
+        ({"n_components": 2.5}, TypeError),
+        ({"n_components": "two"}, TypeError),
+        ({"n_gaussians": 0}, ValueError),
+        ({"n_gaussians": [1, 2]}, ValueError),
+        ({"n_gaussians": {0: 1}}, ValueError),
+        ({"n_gaussians": 1.5}, TypeError),
+        ({"covariance": "full"}, ValueError),
+        ({"objective": "other"}, ValueError),
+        ({"solver": "sgd"}, ValueError),
+        ({"metric": "euclid"}, ValueError),
+        ({"unlabelled_weight": -1}, ValueError),
+        ({"chunk_weight": "much"}, (ValueError, TypeError)),
+        ({"ridge": np.nan}, ValueError),
+        ({"shrinkage": 0}, ValueError),
+        ({"max_iter": 0}, ValueError),
+        ({"tol": -1}, ValueError),
+        ({"standardize": "yes"}, ValueError),
+    ],
+    ids=str,
+)
+def test_errors_name_the_parameter(partly, parameters, error):
+    with pytest.raises(error, match=next(iter(parameters))):
+        DCAGM(**parameters).fit(*partly)
+
+
+def test_joint_ascent_needs_an_objective_with_a_maximum(partly):
+    with pytest.raises(ValueError, match="solver == 'joint' needs"):
+        DCAGM(solver="joint", objective="paper").fit(*partly)
+
+
+def test_data_that_cannot_be_fitted_are_named(partly):
+    X, codes = partly
+    with pytest.raises(ValueError, match="needs at least 2 classes"):
+        DCAGM().fit(X, np.zeros(len(X), dtype=int))
+    with pytest.raises(ValueError, match="needs at least 2 classes"):
+        DCAGM().fit(X, np.full(len(X), -1))
+    with pytest.raises(ValueError, match="no variation"):
+        DCAGM().fit(np.ones_like(X), codes)
+    with pytest.raises(ValueError, match="y has 177 rows"):
+        DCAGM().fit(X, codes[1:])
+    for bad in (np.nan, np.inf):
+        broken = X.copy()
+        broken[3, 3] = bad
+        with pytest.raises(ValueError, match=r"NaN|infinity"):
+            DCAGM().fit(broken, codes)
+    with pytest.raises(ValueError, match="NaN"):
+        DCAGM().fit(np.ma.masked_less(X, 1), codes)
+
+
+def test_joint_ascent_is_monotone_and_classifies(partly, wine):
+    X, y = wine
+    model = DCAGM(solver="joint", max_iter=500).fit(*partly)
+    assert model.converged_
+    assert np.diff(model.objective_).min() >= 0
+    assert model.score(X, y) > 0.9
+
+
+def test_paper_objective_collapses_and_the_invariant_one_does_not(partly, wine):
+    X, _ = wine
+    spread = {}
+    for objective in ("paper", "invariant"):
+        model = DCAGM(objective=objective, unlabelled_weight=0.1, metric="raw", tol=1e-5)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            Z = model.fit(*partly).transform(X)
+        spread[objective] = np.linalg.svd(Z, compute_uv=False)[-1] / np.sqrt(len(Z))
+    assert spread["paper"] < 0.3 < 0.9 < spread["invariant"]
+
+
+def test_too_few_iterations_warn_once(partly):
+    with pytest.warns(ConvergenceWarning, match="max_iter == 2") as caught:
+        model = DCAGM(max_iter=2, tol=0).fit(*partly)
+    assert len(caught) == 1
+    assert model.n_iter_ == 2 and not model.converged_
+
+
+def test_callback_sees_iterations_and_stops(partly):
+    seen = []
+
+    def stop_at_three(n_iter, state, objective):
+        seen.append(objective)
+        return n_iter == 3
+
+    with pytest.warns(ConvergenceWarning):
+        model = DCAGM(callback=stop_at_three).fit(*partly)
+    assert seen == model.objective_
+    assert model.n_iter_ == 3
+
+
+def test_restarts_do_not_lower_the_objective_and_repeat(partly, model):
+    runs = [DCAGM(n_init=3, random_state=5).fit(*partly) for _ in range(2)]
+    assert max(runs[0].objective_) >= max(model.objective_)
+    assert_array_equal(runs[0].components_, runs[1].components_)
+
+
+def test_rows_of_a_new_class_have_low_density(rng):
+    """Three classes on a line were known; a fourth one lies further along it."""
+    y = rng.integers(4, size=400)
+    X = rng.standard_normal((400, 5))
+    X[:, 1] += 4 * y
+    known = y < 3
+    model = DCAGM().fit(X[known][::2], y[known][::2])
+    new, old = model.density_quantile(X[~known]), model.density_quantile(X[known][1::2])
+    assert np.median(new) < 0.05
+    assert np.median(old) > 0.3
+    assert new.min() >= 0 and old.max() <= 1
+
+
+def test_refit_forgets_and_pickle_keeps(partly, wine, model):
+    X, y = wine
+    again = clone(model).fit(X[:130], y[:130])
+    assert len(again.fit(*partly).classes_) == 3
+    same_fit(again, model, rtol=0)
+    assert_array_equal(pickle.loads(pickle.dumps(model)).transform(X), model.transform(X))

@@ -44,6 +44,9 @@ from gnomon.stats.mixture import (
     moved,
 )
 
+# The paper's objective lets a direction vanish; its variance stops counting at this share.
+COLLAPSED = 1e-8
+
 
 class Settings(NamedTuple):
     """Weights of the terms, and whether the objective is the one printed in the paper."""
@@ -81,7 +84,7 @@ def prior_of(Z, rows: Rows, settings: Settings) -> Prior:
     S = np.eye(Z.shape[1])
     if settings.as_printed:
         S = (Z.T * rows.weights) @ Z / rows.weights.sum()
-        S += np.finfo(float).eps * np.trace(S) * np.eye(len(S))
+        S += COLLAPSED * np.trace(S) * np.eye(len(S))
     return Prior(settings.prior_count, settings.prior_scale * S)
 
 

@@ -9,7 +9,7 @@ from gnomon.linalg.scaled import row_space
 from gnomon.models import dca_gm
 from gnomon.models.dca_gm import Settings, State
 from gnomon.stats.discriminant import Groups, start_directions
-from gnomon.stats.known_rows import Rows, arrange
+from gnomon.stats.known_rows import Rows, arrange, in_chunks
 
 # Added to the within-class variances of standardised features before directions are sought.
 START_SHRINKAGE = 0.01
@@ -40,10 +40,10 @@ class Problem(NamedTuple):
 
 
 def groups(problem: Problem) -> Groups:
-    """Classes of labelled rows, then chunks of others; -1 for rows in neither."""
+    """Classes of labelled rows, then chunks of two others or more; -1 for rows in neither."""
     n_classes = int(problem.owner[-1]) + 1
     ids = problem.codes.copy()
-    chunked = (ids < 0) & (problem.chunks >= 0)
+    chunked = in_chunks(ids, problem.chunks)
     ids[chunked] = n_classes + np.unique(problem.chunks[chunked], return_inverse=True)[1]
     return Groups(ids, problem.weights, n_classes)
 

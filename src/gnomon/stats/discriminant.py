@@ -136,7 +136,7 @@ def clusters(Z, weights, k: int, rng=None, *, n_steps=20) -> np.ndarray:
         totals = np.bincount(ids, weights, minlength=k)
         sums = np.stack([np.bincount(ids, weights * z, minlength=k) for z in Z.T], axis=1)
         centres = sums / np.maximum(totals, np.finfo(float).tiny)[:, None]
-        centres[totals == 0] = Z[0]
+        centres[totals == 0] = np.inf
         new = _nearest(Z, centres)
         if np.array_equal(new, ids):
             break
@@ -147,7 +147,8 @@ def clusters(Z, weights, k: int, rng=None, *, n_steps=20) -> np.ndarray:
 def _slices(Z, weights, k):
     away = Z - weights @ Z / weights.sum()
     axis = np.linalg.eigh((away.T * weights) @ away)[1][:, -1]
-    along = away @ axis
+    # Equal rows must come out equal: rounding is cut off.
+    along = np.round(away @ axis / max(np.abs(Z).max(), np.finfo(float).tiny), 9)
     order = np.argsort(along)
     share = np.cumsum(weights[order]) / weights.sum()
     # Cut between values, by the weight below each, so that equal rows stay together.

@@ -93,8 +93,7 @@ def arrange(codes, chunks, weights) -> Rows:
     A chunk of one row says nothing and is a row alone.
     """
     unlabelled = codes < 0
-    _, ids, sizes = np.unique(chunks, return_inverse=True, return_counts=True)
-    chunked = unlabelled & (chunks >= 0) & (_size_among(ids, sizes, unlabelled) > 1)
+    chunked = in_chunks(codes, chunks)
     members = np.flatnonzero(chunked)
     members = members[np.argsort(chunks[members], kind="stable")]
     known, alone = np.flatnonzero(~unlabelled), np.flatnonzero(unlabelled & ~chunked)
@@ -107,8 +106,14 @@ def arrange(codes, chunks, weights) -> Rows:
     return Rows(order, w, tuple(blocks))
 
 
-def _size_among(ids, sizes, mask):
-    return np.bincount(ids[mask], minlength=len(sizes))[ids]
+def in_chunks(codes, chunks) -> np.ndarray:
+    """Mask of the unlabelled rows that share a chunk with another one."""
+    candidates = (codes < 0) & (chunks >= 0)
+    if not candidates.any():
+        return candidates
+    sizes = np.bincount(chunks[candidates])
+    candidates[candidates] = sizes[chunks[candidates]] > 1
+    return candidates
 
 
 def _cuts(first, count):
