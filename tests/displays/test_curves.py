@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.base import BaseEstimator
 from sklearn.datasets import load_wine
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -67,6 +68,35 @@ def test_a_grid_search_shows_the_best_over_other_settings():
     winner = search.cv_results_["std_test_score"][search.best_index_] / np.sqrt(3)
     at = [1, 3].index(search.best_params_["pca__n_components"])
     assert_allclose(bar_lengths(container)[at], 2 * winner)
+
+
+class _Tried(BaseEstimator):
+    """Stands for a fit that has tried strengths 0, 0.5 and 1 on two pools."""
+
+    def fit(self, X=None, y=None):
+        self.supervision_ = 0.5
+        self.supervision_curve_ = {
+            "s": np.array([0, 0.5, 1, 0.5, 1]),
+            "pool": np.array([150, 40, 40, 150, 150]),
+            "relative": np.array([0, -0.1, 0.2, -0.3, 0.1]),
+            "error": np.array([0, 0.01, 0.02, 0.03, 0.04]),
+            "criterion": np.array([0, -0.1, 0.2, -0.3, 0.1]),
+        }
+        return self
+
+
+def test_the_strengths_tried_have_a_line_for_each_pool():
+    display = SupervisionDisplay.from_estimator(_Tried().fit())
+    small, large = display.lines_["40 directions"], display.lines_["150 directions"]
+    assert_allclose(line_data(small), [[0, 0.5, 1], [0, -0.1, 0.2]])
+    assert_allclose(line_data(large), [[0, 0.5, 1], [0, -0.3, 0.1]])
+    assert_allclose(bar_lengths(large), [0, 0.06, 0.08])
+    assert_allclose(display.ax_.lines[-1].get_data(), [[0.5], [-0.3]])
+
+
+def test_a_stated_strength_has_no_curve():
+    with pytest.raises(ValueError, match="supervision='auto'"):
+        SupervisionDisplay.from_estimator(PPCA(1).fit(np.eye(4)))
 
 
 def test_a_search_without_the_setting_is_refused():

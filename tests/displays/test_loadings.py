@@ -47,6 +47,35 @@ def test_top_loadings_are_ranked_with_their_intervals(rng):
     assert_allclose(lengths, 2 * 1.96 * sd[1, order])
 
 
+def test_intervals_from_resampled_rows_are_those_of_repeated_samples(rng):
+    W = np.array([[2.0, 1.0, 0.5, 0.0]])
+
+    def sample():
+        return rng.normal(size=(200, 1)) @ W + 0.7 * rng.normal(size=(200, 4))
+
+    fits = [PPCA(1).fit(sample()).components_ for _ in range(100)]
+    expected = np.std([fit * np.sign(fit[0, 0]) for fit in fits], axis=0)
+    X = sample()
+    model = PPCA(1).fit(X)
+    display = LoadingsDisplay.from_estimator(model, X, n_bootstrap=100, kind="top")
+    assert_allclose(display.sd, expected, rtol=0.35)
+
+
+def test_turned_axes_are_no_uncertainty(rng):
+    X = rng.normal(size=(300, 2)) @ (10 * np.eye(2, 5)) + 0.1 * rng.normal(size=(300, 5))
+    model = PPCA(2).fit(X)
+    display = LoadingsDisplay.from_estimator(model, X, n_bootstrap=10, kind="top")
+    assert display.sd.max() < 2
+
+
+def test_resampling_needs_a_number_of_components(rng):
+    X = rng.normal(size=(30, 1)) @ rng.normal(size=(1, 6)) + rng.normal(size=(30, 6))
+    model = PPCA(n_components="auto", random_state=0).fit(X)
+    model.components_ = np.ones((5, 6))
+    with pytest.raises(ValueError, match="n_components as a number"):
+        LoadingsDisplay.from_estimator(model, X, n_bootstrap=2)
+
+
 def test_top_loadings_without_intervals_say_nothing_of_them(wine):
     display = LoadingsDisplay.from_estimator(wine[0], kind="top")
     assert "interval" not in display.ax_.get_xlabel()

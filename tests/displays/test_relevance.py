@@ -72,6 +72,11 @@ def test_dropped_components_are_hatched_and_counted():
     assert display.ax_.get_ylabel() == "relative relevance"
 
 
+def test_dropped_components_explain_nothing():
+    display = RelevanceDisplay(shares_x=[0.5], relevance=[4.0, 0.1], kept=[True, False]).plot()
+    assert_allclose(heights(display.bars_["X"]), [0.5, 0.0])
+
+
 def test_the_threshold_is_a_line_on_the_same_scale():
     display = RelevanceDisplay(relevance=[4.0, 1.0], threshold=2.0).plot()
     assert display.ax_.lines[0].get_ydata()[0] == 0.5

@@ -55,8 +55,7 @@ def codes_of(predicted, labels):
 def mixture_of(estimator) -> Mixture:
     """The Gaussians of a fitted mixture model, with the class of each."""
     model, _ = last_step(estimator)
-    mixture = getattr(model, "mixture_", None)
-    if mixture is None:
+    if not hasattr(model, "gaussian_classes_"):
         raise TypeError(f"mixture=True needs a mixture; {type(model).__name__} has none")
-    covariances = mixture.covariances[mixture.form]
-    return Mixture(mixture.means, covariances, np.asarray(model.classes_)[mixture.owner])
+    classes = np.asarray(model.classes_)[model.gaussian_classes_]
+    return Mixture(model.means_, model.covariances_, classes)

@@ -27,11 +27,16 @@ def embed(estimator, X) -> np.ndarray:
 
 
 def posterior_covariance(estimator, X):
-    """Covariances of the embedded points, (q, q) or (n, q, q); None where the model has none."""
+    """Covariances (n, q, q) of the embedded points; None where the model has none.
+
+    A model may scale the axes of its embedding; its posterior is that of the latent variables.
+    """
     model, X = last_step(estimator, X)
     if not hasattr(model, "posterior"):
         return None
-    return np.asarray(model.posterior(X).covariance, dtype=float)
+    covariance = np.asarray(model.posterior(X).covariance, dtype=float)
+    scale = getattr(model, "latent_scale_", None)
+    return covariance if scale is None else covariance / np.outer(scale, scale)
 
 
 def feature_names(estimator, n_features):

@@ -200,6 +200,54 @@ class SupervisionDisplay(_CurveDisplay):
     _xlabel = "strength of supervision"
     _param = "supervision"
 
+    @classmethod
+    def from_estimator(cls, estimator, *, ax=None, **plot):
+        """Draw what an estimator with ``supervision="auto"`` has tried.
+
+        Labels are held back and predicted in the map. The loss is drawn relative to that
+        without supervision, so below zero is a gain, with its standard error. There is a line
+        for each number of principal directions that were searched.
+
+        Parameters
+        ----------
+        estimator : fitted estimator or Pipeline
+            Its last step has ``supervision_curve_``.
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure if None.
+        **plot
+            Passed to ``plot``.
+
+        Returns
+        -------
+        SupervisionDisplay
+        """
+        model, _ = last_step(estimator)
+        curve = getattr(model, "supervision_curve_", None)
+        if curve is None:
+            raise ValueError(
+                f"{type(model).__name__} has no supervision_curve_; fit it with "
+                "supervision='auto' and two or more labels in each of two classes"
+            )
+        display = cls(**_by_pool(curve, model.supervision_), criterion="change of held-out loss")
+        return display.plot(ax, **plot)
+
+
+def _by_pool(curve, chosen):
+    """Strengths, losses, errors and choice; no supervision is the first candidate of all."""
+    pools = np.unique(curve["pool"][1:])
+    rows = {p: np.flatnonzero((curve["pool"] == p) & (curve["s"] > 0)) for p in pools}
+    names = {p: f"{p} directions" for p in pools}
+    tried = {names[p]: np.concatenate([[0], index]) for p, index in rows.items()}
+    best = min(tried, key=lambda name: _criterion_at(curve, tried[name], chosen))
+    strengths = curve["s"][tried[best]]
+    losses = {name: curve["relative"][index] for name, index in tried.items()}
+    errors = {name: curve["error"][index] for name, index in tried.items()}
+    return {"values": strengths, "means": losses, "sds": errors, "chosen": {best: chosen}}
+
+
+def _criterion_at(curve, index, chosen):
+    return curve["criterion"][index][np.argmin(np.abs(curve["s"][index] - chosen))]
+
 
 def _by_name(part):
     if isinstance(part, dict):

@@ -3,6 +3,7 @@
 import numpy as np
 
 from gnomon.displays import _layers as layers
+from gnomon.displays._bootstrap import bootstrap_sd
 from gnomon.displays._reading import embed, feature_names, last_step
 from gnomon.displays._style import (
     DIVERGING,
@@ -59,7 +60,9 @@ class LoadingsDisplay:
         self.y = y
 
     @classmethod
-    def from_estimator(cls, estimator, X=None, y=None, *, ax=None, **plot):
+    def from_estimator(
+        cls, estimator, X=None, y=None, *, n_bootstrap=0, random_state=0, ax=None, **plot
+    ):
         """Read the loadings of a fitted estimator and draw them.
 
         Parameters
@@ -67,9 +70,14 @@ class LoadingsDisplay:
         estimator : fitted estimator or Pipeline
             Its last step has ``components_``, and intervals where it has ``loadings_sd_``.
         X : array-like of shape (n, d), default=None
-            Data, for the points of ``kind="biplot"``.
+            Data, for the points of ``kind="biplot"`` and for ``n_bootstrap``.
         y : array-like of shape (n,), default=None
-            What to colour these points by.
+            What to colour these points by, and the labels of the fits of ``n_bootstrap``.
+        n_bootstrap : int, default=0
+            For a model that has no posterior of its loadings: fit it again so many times, to
+            rows drawn with replacement, and take the intervals from these fits.
+        random_state : int, default=0
+            Draws the rows.
         ax : matplotlib Axes, default=None
             Where to draw; a new figure if None.
         **plot
@@ -84,8 +92,8 @@ class LoadingsDisplay:
             raise TypeError(f"{type(model).__name__} has no components_, so it has no loadings")
         loadings = np.asarray(model.components_, dtype=float)
         sd = getattr(model, "loadings_sd_", None)
-        if sd is not None and np.shape(sd) != loadings.shape:
-            sd = np.transpose(sd)
+        if n_bootstrap:
+            sd = bootstrap_sd(estimator, X, y, n_bootstrap, random_state)
         display = cls(
             loadings,
             feature_names=feature_names(estimator, loadings.shape[1]),

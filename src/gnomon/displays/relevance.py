@@ -6,6 +6,8 @@ from gnomon.displays._reading import embed, last_step
 from gnomon.displays._shares import explained_shares, target_columns
 from gnomon.displays._style import FAINT, GREY, PALETTE, axes_or_new, tidy
 
+TINY = np.finfo(float).tiny
+
 
 class RelevanceDisplay:
     """Bars per component: what it explains of X and of y, and its relevance in the model.
@@ -70,12 +72,11 @@ class RelevanceDisplay:
         """
         Z = embed(estimator, X)
         model, seen = last_step(estimator, X)
-        relevance = getattr(model, "relevance_", None)
         display = cls(
             shares_x=explained_shares(seen, Z),
             shares_y=None if y is None else explained_shares(target_columns(y, len(Z)), Z),
-            relevance=relevance,
-            kept=_kept_of(model, relevance),
+            relevance=getattr(model, "relevance_", None),
+            kept=getattr(model, "kept_", None),
         )
         return display.plot(ax, **plot)
 
@@ -107,17 +108,16 @@ class RelevanceDisplay:
         return self
 
     def _series(self, max_components):
-        series = {}
-        if self.shares_x is not None:
-            series["X"] = np.asarray(self.shares_x)[:max_components]
-        if self.shares_y is not None:
-            series["y"] = np.asarray(self.shares_y)[:max_components]
-        if self.relevance is not None:
-            top = max(np.max(self.relevance), np.finfo(float).tiny)
-            series["relevance"] = np.asarray(self.relevance)[:max_components] / top
+        """Heights by name, all of one length: a dropped component explains nothing."""
+        series = {"X": self.shares_x, "y": self.shares_y, "relevance": self.relevance}
+        series = {name: np.asarray(part) for name, part in series.items() if part is not None}
         if not series:
             raise ValueError("nothing to draw: give shares_x, shares_y or relevance")
-        return series
+        if "relevance" in series:
+            series["relevance"] = series["relevance"] / max(series["relevance"].max(), TINY)
+        q = max(len(part) for part in series.values())
+        padded = {name: np.pad(part, (0, q - len(part))) for name, part in series.items()}
+        return {name: part[:max_components] for name, part in padded.items()}
 
     def _draw_bars(self, name, at, heights, width):
         style = {"X": PALETTE[0], "y": PALETTE[1], "relevance": GREY}[name]
@@ -146,14 +146,3 @@ class RelevanceDisplay:
         if self.kept is None or np.all(self.kept):
             return ""
         return f"   ({np.sum(self.kept)} of {q} kept, dropped ones hatched)"
-
-
-def _kept_of(model, relevance):
-    """Mask of the kept components, where the model says which."""
-    kept = getattr(model, "kept_", None)
-    if kept is None or relevance is None:
-        return None
-    kept = np.asarray(kept)
-    if kept.dtype == bool:
-        return kept
-    return np.isin(np.arange(len(relevance)), kept)
