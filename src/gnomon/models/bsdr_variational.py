@@ -245,6 +245,40 @@ def unpack(x, like: Factors) -> Factors:
     )
 
 
+def reorder(factors: Factors, order, signs, kind) -> Factors:
+    """The same fit with its components in another order and with other signs."""
+    rows = np.concatenate([[0], 1 + np.asarray(order)])
+    turn = np.concatenate([[1.0], signs])
+    spread = factors.spread
+    phi = factors.phi if kind == "row" else _take(factors.phi, order)
+    shared_factor = len(spread.factor) == 1 and spread.factor.ndim == 3
+    return factors._replace(
+        phi=phi,
+        P=factors.P[:, order] * signs,
+        projected=factors.projected[:, order] * signs,
+        spread=Spread(
+            spread.variance[:, order],
+            spread.rest[order],
+            spread.log_det[order],
+            spread.gram_trace[order],
+            spread.factor if shared_factor else _reorder_factor(spread.factor, order),
+        ),
+        Z=factors.Z[:, order] * signs,
+        S=factors.S[:, order][:, :, order] * np.outer(signs, signs),
+        psi=Gamma(factors.psi.shape, factors.psi.scale[order]),
+        B=factors.B[rows] * turn[:, None],
+        C=factors.C[:, rows][:, :, rows] * np.outer(turn, turn),
+    )
+
+
+def _take(gamma, order):
+    return Gamma(gamma.shape, gamma.scale[..., order])
+
+
+def _reorder_factor(factor, order):
+    return factor[order] if factor.ndim == 3 else factor[:, order]
+
+
 def _cut(x, shapes):
     start = 0
     for shape in shapes:

@@ -45,10 +45,10 @@ class Spread(NamedTuple):
 class GramRidge:
     """Cholesky factors of diag(phi_s) + X'X / noise."""
 
-    def __init__(self, X: Data, noise):
+    def __init__(self, X: Data | None, noise, gram=None):
         self.X, self.noise = X, noise
-        self.gram = X.gram()
-        self.n_features = X.n_features
+        self.gram = X.gram() if gram is None else gram
+        self.n_features = len(self.gram)
 
     def gram_product(self, P):
         """X'X P."""
@@ -92,10 +92,11 @@ class GramRidge:
 class DualRidge:
     """Cholesky factors of noise I + X diag(1 / phi_s) X', by Woodbury's identity."""
 
-    def __init__(self, X: Data, noise):
-        self.X = np.concatenate([block.astype(float) for block in X.dense_blocks()])
-        self.noise = noise
-        self.n_features = X.n_features
+    def __init__(self, X, noise):
+        if isinstance(X, Data):
+            X = np.concatenate([block.astype(float) for block in X.dense_blocks()])
+        self.X, self.noise = X, noise
+        self.n_features = X.shape[1]
 
     def gram_product(self, P):
         """X'X P."""
@@ -178,6 +179,13 @@ class SpectralRidge:
         precision = phi + self.values[:, None] / self.noise
         R = np.asarray(self.X.T @ Z, dtype=float) / self.noise
         return R / precision + rng.standard_normal(R.shape) / np.sqrt(precision)
+
+
+    def quadratic(self, phi, coordinates, squares):
+        """The forms x' Sigma_s x (m, q) from coordinates (m, r) and squared norms (m,) of rows."""
+        inside = coordinates**2
+        outside = np.maximum(squares - inside.sum(axis=1), 0.0)
+        return inside @ (1.0 / (phi + self.values[:, None] / self.noise)) + outside[:, None] / phi
 
 
 def gram_or_dual(X: Data, noise):
