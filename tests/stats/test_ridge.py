@@ -39,7 +39,7 @@ def test_spread_equals_the_dense_inverse(X, rng, route, columns_share):
     assert_allclose(ridge.solve(phi, spread, R), expected, atol=1e-12)
     assert_allclose(ridge.gram_product(R), X.T @ X @ R)
     forms = np.stack([np.einsum("ia,ab,ib->i", X, S, X) for S in dense], axis=1)
-    assert_allclose(ridge.quadratic(phi, X, q), forms)
+    assert_allclose(ridge.forms(phi, q)(X), forms)
 
 
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
@@ -57,6 +57,9 @@ def test_spectral_route_equals_the_dense_inverse(X, rng, storage):
     P = axes @ ridge.solve(phi, spread, ridge.X.T @ Z / NOISE)
     expected = np.stack([S @ X.T @ z / NOISE for S, z in zip(dense, Z.T, strict=True)], axis=1)
     assert_allclose(P, expected, atol=1e-10)
+    rows = rng.standard_normal((4, X.shape[1]))
+    forms = np.stack([np.einsum("ia,ab,ib->i", rows, S, rows) for S in dense], axis=1)
+    assert_allclose(ridge.forms(phi, rows @ axes, np.sum(rows**2, axis=1)), forms)
 
 
 def test_linear_kernel_is_the_spectral_route(X, rng):

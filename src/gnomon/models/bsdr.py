@@ -13,12 +13,10 @@ All precisions are gamma variables. y is the largest score (classes), the signs 
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtr
 
 from gnomon.stats.gamma import Gamma
 from gnomon.stats.probit import (
     DEFAULT_NODES,
-    class_probabilities,
     class_scores,
     draw_class_scores,
     draw_sign_scores,
@@ -189,25 +187,6 @@ def random_start(problem: Problem, q, rng):
 def flat_precision(ridge, value, q):
     """One precision for all entries, in the shape that the ridge takes."""
     return np.full(q if hasattr(ridge, "values") else ridge.n_features, value)
-
-
-def probabilities(M, variance, n_nodes=DEFAULT_NODES):
-    """Class probabilities (n, c) from means and variances of independent scores.
-
-    Erratum: [G13] divides by the variance in place of its root; see docs/errata.md, E-G13-5.
-    """
-    return class_probabilities(M, variance, n_nodes)
-
-
-def label_probabilities(M, variance):
-    """P(t > 0) for every score."""
-    return ndtr(M / np.sqrt(variance))
-
-
-def score_variance(Z, C):
-    """1 + [1, z]' C_c [1, z] (n, c): variance of the scores at given z."""
-    lifted = lift(Z)
-    return 1.0 + np.einsum("na,cab,nb->nc", lifted, C, lifted, optimize=True)
 
 
 def lift(Z):

@@ -45,7 +45,7 @@ class Spread(NamedTuple):
 class GramRidge:
     """Cholesky factors of diag(phi_s) + X'X / noise."""
 
-    def __init__(self, X: Data | None, noise, gram=None):
+    def __init__(self, X, noise, gram=None):
         self.X, self.noise = X, noise
         self.gram = X.gram() if gram is None else gram
         self.n_features = len(self.gram)
@@ -78,10 +78,15 @@ class GramRidge:
         noise = rng.standard_normal(R.shape)
         return mean + _by_column([factor.transposed_half_solve for factor in factors], noise)
 
-    def quadratic(self, phi, rows, q):
-        """The forms x' Sigma_s x for every row x, (m, q)."""
-        columns = [np.sum(f.half_solve(rows.T) ** 2, axis=0) for f in self.factors(phi)]
-        return np.broadcast_to(np.stack(columns, axis=1), (len(rows), q))
+    def forms(self, phi, q):
+        """The function of rows (m, d) that returns x' Sigma_s x, (m, q)."""
+        factors = self.factors(phi)
+
+        def evaluate(rows):
+            columns = [np.sum(f.half_solve(rows.T) ** 2, axis=0) for f in factors]
+            return np.broadcast_to(np.stack(columns, axis=1), (len(rows), q))
+
+        return evaluate
 
     def _precision(self, column):
         precision = self.gram / self.noise
@@ -132,14 +137,20 @@ class DualRidge:
         inner = _by_column([factor.solve for factor in factors], gap)
         return P + (self.X.T @ inner) / columns.T
 
-    def quadratic(self, phi, rows, q):
-        """The forms x' Sigma_s x for every row x, (m, q)."""
-        out = []
-        for column, factor in zip(_columns(phi), self.factors(phi), strict=True):
-            scaled = rows / column
-            seen = np.sum(factor.half_solve(self.X @ scaled.T) ** 2, axis=0)
-            out.append(np.sum(scaled * rows, axis=1) - seen)
-        return np.broadcast_to(np.stack(out, axis=1), (len(rows), q))
+    def forms(self, phi, q):
+        """The function of rows (m, d) that returns x' Sigma_s x, (m, q)."""
+        pairs = list(zip(_columns(phi), self.factors(phi), strict=True))
+
+        def evaluate(rows):
+            columns = [self._form(rows, *pair) for pair in pairs]
+            return np.broadcast_to(np.stack(columns, axis=1), (len(rows), q))
+
+        return evaluate
+
+    def _form(self, rows, column, factor):
+        scaled = rows / column
+        seen = np.sum(factor.half_solve(self.X @ scaled.T) ** 2, axis=0)
+        return np.sum(scaled * rows, axis=1) - seen
 
     def _covariance(self, column):
         covariance = (self.X / column) @ self.X.T
@@ -180,8 +191,7 @@ class SpectralRidge:
         R = np.asarray(self.X.T @ Z, dtype=float) / self.noise
         return R / precision + rng.standard_normal(R.shape) / np.sqrt(precision)
 
-
-    def quadratic(self, phi, coordinates, squares):
+    def forms(self, phi, coordinates, squares):
         """The forms x' Sigma_s x (m, q) from coordinates (m, r) and squared norms (m,) of rows."""
         inside = coordinates**2
         outside = np.maximum(squares - inside.sum(axis=1), 0.0)

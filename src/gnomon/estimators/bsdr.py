@@ -1,0 +1,267 @@
+"""Bayesian supervised dimensionality reduction for classes and labels."""
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import ClassifierMixin
+
+from gnomon.estimators._bayesian import BayesianReduction, warn_unlabelled
+from gnomon.estimators._outputs import encode_targets
+from gnomon.estimators._targets import encode_classes, require_classes
+from gnomon.estimators._validation import check_integer, check_option, read_data
+from gnomon.models import bsdr_prediction
+from gnomon.models.bsdr import ClassOutputs, SignOutputs
+
+
+class BSDR(ClassifierMixin, BayesianReduction):
+    """Bayesian supervised dimensionality reduction: a projection and its probit classifier.
+
+    Rows are projected to a few latent variables z, from which a linear probit model predicts
+    the output; projection and classifier are learnt together, with a posterior for both [1]_.
+    Outputs are classes (two by a probit, more by the multinomial probit) or several labels,
+    0 or 1, of which some may be unknown (NaN).
+
+    Parameters
+    ----------
+    n_components : int or "auto", default=2
+        Number of latent variables. "auto" starts from the number of classes less one and lets
+        the columnwise prior switch off what is not needed; see `kept_`.
+    prior : {"auto", "entry", "column", "row"}, default="auto"
+        Which entries of the projection share a precision: none, those of a component, or
+        those of a feature. "auto" is "entry" up to 1000 features of dense X, "column" beyond,
+        for kernels and for ``n_components="auto"``.
+    projection_prior : "auto" or pair of float, default="auto"
+        Shape and scale of the gamma prior of these precisions. "auto" is (1, 1), but
+        (0.001, 1000), which prunes, for ``prior="row"`` and ``n_components="auto"``.
+    weight_prior, bias_prior : pair of float, default=(1, 1)
+        The same for the weights and the bias of the classifier.
+    latent_noise : float, default=1.0
+        Standard deviation of z around the projection of x.
+    standardize : bool, default=True
+        Whether features are divided by their standard deviations. They are always centred.
+    kernel : str, callable or None, default=None
+        A kernel of scikit-learn's `pairwise_kernels`, or "precomputed"; None is linear.
+        The projection then lies in the span of the training rows in feature space.
+    gamma, degree, coef0 : float
+        Parameters of the kernel.
+    proba : {"plug-in", "integral"}, default="plug-in"
+        Whether probabilities are those at E[z | x], or averaged over the posterior of z.
+    n_nodes : int, default=16
+        Nodes of the quadrature of the multinomial probit.
+    n_init : int or "auto", default="auto"
+        Number of starts, the first by discriminant analysis, the others random; the one with
+        the best bound after a short run is taken. "auto" is 4 where n_components is below the
+        number of classes less one, and 1 otherwise.
+    max_iter : int, default=100
+        Most accelerated steps, each of three sweeps over the factors.
+    tol : float, default=1e-4
+        The fit ends when a step raises the bound by less than this per row.
+    callback : callable, default=None
+        ``callback(n_iter, state, objective)`` is called after every step; it stops the fit by
+        returning True.
+    random_state : int, RandomState instance, Generator or None, default=None
+        Random starts.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Posterior mean of the projection: transform is ``(X - mean_) @ components_.T``. By
+        falling relevance. Not with a kernel.
+    loadings_sd_ : ndarray of shape (n_components, n_features)
+        Posterior standard deviations of `components_`.
+    mean_ : ndarray of shape (n_features,)
+    n_components_ : int
+        Number of components that `transform` returns.
+    relevance_ : ndarray
+        Spread of the projections of the training rows along each component that was tried,
+        in units of the latent noise, falling.
+    kept_ : ndarray of bool
+        Which of them are more than noise (above 0.1); with ``n_components="auto"`` only these
+        are returned.
+    feature_relevance_ : ndarray of shape (n_features,)
+        Length of each feature's loadings, in units of its standard deviation.
+    weights_ : ndarray of shape (n_components, n_outputs)
+        Weights of the classifier on z.
+    bias_ : ndarray of shape (n_outputs,)
+    weights_covariance_ : ndarray of shape (n_outputs, 1 + n_components, 1 + n_components)
+        Posterior covariance of bias and weights of each output.
+    classes_ : ndarray
+        Class names; the numbers of the labels for several labels.
+    dual_coef_ : ndarray of shape (n_samples, n_components)
+        Weights on the centred kernel. Only with a kernel.
+    objective_ : list of float
+        The lower bound on log p(y | X) at every step.
+    n_iter_ : int
+    converged_ : bool
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only where X has column names.
+
+    See Also
+    --------
+    BSDRRegressor : The same for numeric outputs.
+    MultinomialProbit : The classifier without reduction.
+
+    Notes
+    -----
+    Rows without a label (-1 or None; all labels NaN) are left out of the fit, with a warning.
+    In this model z is generated from x, so such rows say nothing of the projection; in the
+    mean-field approximation they would even shrink it.
+
+    References
+    ----------
+    .. [1] M. Gönen, "Bayesian supervised dimensionality reduction", IEEE Transactions on
+       Cybernetics 43 (2013), 2179-2189.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from gnomon import BSDR
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = BSDR(n_components=1, random_state=0).fit(X, y)
+    >>> model.transform(X).shape
+    (150, 1)
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    >>> mean, covariance = model.posterior(X[:2])
+    >>> covariance.shape
+    (2, 1, 1)
+    """
+
+    def __init__(
+        self,
+        n_components=2,
+        *,
+        prior="auto",
+        projection_prior="auto",
+        weight_prior=(1.0, 1.0),
+        bias_prior=(1.0, 1.0),
+        latent_noise=1.0,
+        standardize=True,
+        kernel=None,
+        gamma=None,
+        degree=3,
+        coef0=1,
+        proba="plug-in",
+        n_nodes=16,
+        n_init="auto",
+        max_iter=100,
+        tol=1e-4,
+        callback=None,
+        random_state=None,
+    ):
+        self.n_components = n_components
+        self.prior = prior
+        self.projection_prior = projection_prior
+        self.weight_prior = weight_prior
+        self.bias_prior = bias_prior
+        self.latent_noise = latent_noise
+        self.standardize = standardize
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.proba = proba
+        self.n_nodes = n_nodes
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.callback = callback
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        """Fit projection and classifier.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_labels)
+            Classes, -1 or None for rows without one; or labels 0 and 1, NaN where unknown.
+
+        Returns
+        -------
+        self : BSDR
+        """
+        self._check_parameters()
+        check_option("proba", self.proba, ("plug-in", "integral"))
+        check_integer("n_nodes", self.n_nodes, low=2)
+        X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
+        if y is None:
+            raise ValueError("BSDR requires y to be passed, but the target y is None")
+        read = self._read_labels if _is_matrix(y) else self._read_classes
+        keep, outputs, classes = read(y, X.shape[0])
+        warn_unlabelled(self, keep)
+        self._fit(X, keep, outputs)
+        self.classes_ = classes
+        self._are_classes = isinstance(outputs, ClassOutputs)
+        return self
+
+    def predict_proba(self, X):
+        """Probabilities of the classes, or of every label.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        P : ndarray of shape (n_samples, n_classes) or (n_samples, n_labels)
+            Rows sum to one for classes.
+        """
+        X = self._read(X)
+        Z = np.asarray(self._project(X), dtype=float)
+        B = np.vstack([self.bias_, self.weights_])
+        settings = (B, self.weights_covariance_, self._are_classes, self.n_nodes)
+        if self.proba == "integral":
+            P = bsdr_prediction.integrated(Z, self._latent_variances(X), *settings)
+        else:
+            P = bsdr_prediction.plug_in(Z, *settings)
+        if P.shape[1] == 1:
+            return np.column_stack([1.0 - P, P])
+        return P
+
+    def predict(self, X):
+        """Most probable class, or the labels that are more probable than not.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_labels)
+        """
+        P = self.predict_proba(X)
+        if self._are_classes or self.weights_.shape[1] == 1:
+            return self.classes_[np.argmax(P, axis=1)]
+        return (P > 0.5).astype(int)
+
+    def __sklearn_tags__(self):
+        """Several labels are welcome."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    def _read_classes(self, y, n):
+        classes = encode_classes(y, n)
+        require_classes(classes, type(self).__name__)
+        keep = classes.labelled
+        codes = classes.codes[keep]
+        if len(classes.names) == 2:
+            return keep, SignOutputs(np.where(codes == 1, 1.0, -1.0)[:, None]), classes.names
+        return keep, ClassOutputs(codes, len(classes.names), self.n_nodes), classes.names
+
+    def _read_labels(self, y, n):
+        targets = encode_targets(y, n, "multilabel")
+        keep = targets.observed.any(axis=1)
+        labels = targets.Y + targets.coding.center
+        signs = np.where(targets.observed, np.where(labels > 0.5, 1.0, -1.0), 0.0)[keep]
+        if not keep.any():
+            raise ValueError("y has no known label; BSDR needs rows with labels 0 or 1")
+        return keep, SignOutputs(signs), np.arange(signs.shape[1])
+
+
+def _is_matrix(y):
+    if sparse.issparse(y):
+        return True
+    shape = np.shape(np.asarray(y))
+    return len(shape) == 2 and shape[1] > 1

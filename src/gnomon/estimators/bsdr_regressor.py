@@ -1,0 +1,214 @@
+"""Bayesian supervised dimensionality reduction for numbers: Bayesian reduced-rank regression."""
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from gnomon.estimators._bayesian import BayesianReduction, warn_unlabelled
+from gnomon.estimators._outputs import encode_targets
+from gnomon.estimators._validation import read_data
+from gnomon.models import bsdr_prediction
+from gnomon.models.bsdr import NumberOutputs
+
+
+class BSDRRegressor(RegressorMixin, BayesianReduction):
+    """Bayesian reduced-rank regression: a projection and linear outputs of it.
+
+    Rows are projected to a few latent variables z, from which every output is predicted
+    linearly with a noise of its own; all are learnt together, with a posterior [1]_. Outputs
+    may be one or many, and some may be unknown (NaN).
+
+    Parameters
+    ----------
+    n_components : int or "auto", default=2
+        Number of latent variables. "auto" starts from the number of outputs and lets the
+        columnwise prior switch off what is not needed; see `kept_`.
+    prior : {"auto", "entry", "column", "row"}, default="auto"
+        Which entries of the projection share a precision: none, those of a component, or
+        those of a feature. "auto" is "entry" up to 1000 features of dense X, "column" beyond,
+        for kernels and for ``n_components="auto"``.
+    projection_prior : "auto" or pair of float, default="auto"
+        Shape and scale of the gamma prior of these precisions. "auto" is (1, 1), but
+        (0.001, 1000), which prunes, for ``prior="row"`` and ``n_components="auto"``.
+    weight_prior, bias_prior : pair of float, default=(1, 1)
+        The same for the weights and the bias of the outputs, which are standardised.
+    latent_noise : float, default=1.0
+        Standard deviation of z around the projection of x.
+    standardize : bool, default=True
+        Whether features are divided by their standard deviations. They are always centred.
+    kernel : str, callable or None, default=None
+        A kernel of scikit-learn's `pairwise_kernels`, or "precomputed"; None is linear.
+    gamma, degree, coef0 : float
+        Parameters of the kernel.
+    n_init : int or "auto", default="auto"
+        Number of starts, the first by reduced-rank regression, the others random. "auto" is 4
+        where n_components is below the number of outputs less one, and 1 otherwise.
+    max_iter : int, default=100
+        Most accelerated steps, each of three sweeps over the factors.
+    tol : float, default=1e-4
+        The fit ends when a step raises the bound by less than this per row.
+    callback : callable, default=None
+        ``callback(n_iter, state, objective)`` is called after every step; it stops the fit by
+        returning True.
+    random_state : int, RandomState instance, Generator or None, default=None
+        Random starts.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Posterior mean of the projection: transform is ``(X - mean_) @ components_.T``. By
+        falling relevance. Not with a kernel.
+    loadings_sd_ : ndarray of shape (n_components, n_features)
+        Posterior standard deviations of `components_`.
+    mean_ : ndarray of shape (n_features,)
+    n_components_ : int
+        Number of components that `transform` returns.
+    relevance_, kept_ : ndarray
+        Spread of the projections along each component that was tried, in units of the latent
+        noise, and whether it is more than noise.
+    feature_relevance_ : ndarray of shape (n_features,)
+        Length of each feature's loadings, in units of its standard deviation.
+    weights_ : ndarray of shape (n_components, n_outputs)
+        Weights of the standardised outputs on z.
+    bias_ : ndarray of shape (n_outputs,)
+    weights_covariance_ : ndarray of shape (n_outputs, 1 + n_components, 1 + n_components)
+        Posterior covariance of bias and weights of each output.
+    noise_variance_ : ndarray of shape (n_outputs,)
+        Posterior mean of the noise variances, in units of y.
+    target_mean_, target_scale_ : ndarray of shape (n_outputs,)
+        Mean and standard deviation of the known outputs.
+    dual_coef_ : ndarray of shape (n_samples, n_components)
+        Weights on the centred kernel. Only with a kernel.
+    objective_ : list of float
+        The lower bound on log p(y | X) at every step.
+    n_iter_ : int
+    converged_ : bool
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only where X has column names.
+
+    See Also
+    --------
+    BSDR : The same for classes and labels.
+
+    References
+    ----------
+    .. [1] M. Gönen, "Bayesian supervised dimensionality reduction", IEEE Transactions on
+       Cybernetics 43 (2013), 2179-2189.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_linnerud
+    >>> from gnomon import BSDRRegressor
+    >>> X, y = load_linnerud(return_X_y=True)
+    >>> model = BSDRRegressor(n_components=1, random_state=0).fit(X, y)
+    >>> mean, std = model.predict(X[:2], return_std=True)
+    >>> mean.shape, std.shape
+    ((2, 3), (2, 3))
+    """
+
+    def __init__(
+        self,
+        n_components=2,
+        *,
+        prior="auto",
+        projection_prior="auto",
+        weight_prior=(1.0, 1.0),
+        bias_prior=(1.0, 1.0),
+        latent_noise=1.0,
+        standardize=True,
+        kernel=None,
+        gamma=None,
+        degree=3,
+        coef0=1,
+        n_init="auto",
+        max_iter=100,
+        tol=1e-4,
+        callback=None,
+        random_state=None,
+    ):
+        self.n_components = n_components
+        self.prior = prior
+        self.projection_prior = projection_prior
+        self.weight_prior = weight_prior
+        self.bias_prior = bias_prior
+        self.latent_noise = latent_noise
+        self.standardize = standardize
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.callback = callback
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        """Fit projection and outputs.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Numbers, NaN where unknown.
+
+        Returns
+        -------
+        self : BSDRRegressor
+        """
+        self._check_parameters()
+        X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
+        if y is None:
+            raise ValueError("BSDRRegressor requires y to be passed, but the target y is None")
+        targets = encode_targets(y, X.shape[0], "numeric")
+        keep = targets.observed.any(axis=1)
+        if not keep.any():
+            raise ValueError("y has no known value; BSDRRegressor needs rows with numbers")
+        warn_unlabelled(self, keep)
+        observed = targets.observed[keep]
+        mask = None if observed.all() else observed.astype(float)
+        _, factors = self._fit(X, keep, NumberOutputs(targets.Y[keep], mask))
+        coding, eps = targets.coding, factors.eps
+        self.target_mean_, self.target_scale_ = coding.center, coding.scale
+        self.noise_variance_ = coding.scale**2 / (eps.scale * (eps.shape - 1.0))
+        self._one_column = coding.one_column
+        return self
+
+    def predict(self, X, return_std=False):
+        """Mean of the outputs, and their standard deviations if asked.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        return_std : bool, default=False
+            Whether to return standard deviations too: noise, latent noise and the uncertainty
+            of projection and weights.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        std : ndarray of the same shape
+            Only if ``return_std``.
+        """
+        X = self._read(X)
+        Z = np.asarray(self._project(X), dtype=float)
+        y = self.target_mean_ + self.target_scale_ * (Z @ self.weights_ + self.bias_)
+        if not return_std:
+            return self._shaped(y)
+        variances = bsdr_prediction.number_variances(
+            Z,
+            self._latent_variances(X),
+            np.vstack([self.bias_, self.weights_]),
+            self.weights_covariance_,
+            self.noise_variance_ / self.target_scale_**2,
+        )
+        return self._shaped(y), self._shaped(self.target_scale_ * np.sqrt(variances))
+
+    def __sklearn_tags__(self):
+        """Several outputs are welcome."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    def _shaped(self, y):
+        return y[:, 0] if self._one_column else y

@@ -1,0 +1,306 @@
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_iris, load_wine, make_circles
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_selection import SelectFromModel
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from gnomon import BSDR
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:BSDR found the null solution:UserWarning")
+@pytest.mark.filterwarnings("ignore:y has no label for:UserWarning")
+@parametrize_with_checks(
+    [
+        BSDR(max_iter=5, n_init=1, n_nodes=6),
+        BSDR(n_components="auto", max_iter=5, n_nodes=6),
+        BSDR(kernel="rbf", max_iter=5, n_init=1, n_nodes=6),
+    ]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def wine():
+    return load_wine(return_X_y=True)
+
+
+def fit(X, y, **parameters):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", "BSDR found the null solution")
+        return BSDR(random_state=0, **parameters).fit(X, y)
+
+
+@pytest.mark.parametrize("prior", ["entry", "column", "row"])
+def test_wine_is_separated_in_two_dimensions(wine, prior):
+    X, y = wine
+    model = fit(X[::2], y[::2], prior=prior)
+    assert model.score(X[1::2], y[1::2]) > 0.9
+    assert np.diff(model.objective_).min() > -1e-8
+
+
+@pytest.mark.parametrize("prior", ["entry", "column"])
+def test_sparse_and_dense_agree(wine, prior):
+    X, y = wine
+    X = np.where(X > np.median(X, axis=0), X, 0)
+    dense = fit(X, y, prior=prior, max_iter=5)
+    for storage in (sparse.csr_array, sparse.csc_array):
+        assert_allclose(
+            fit(storage(X), y, prior=prior, max_iter=5).components_, dense.components_, atol=1e-6
+        )
+        assert_allclose(dense.transform(storage(X)), dense.transform(X), atol=1e-8)
+
+
+def test_units_and_offsets_do_not_matter(wine):
+    X, y = wine
+    scale = 10.0 ** np.arange(-6, 7)
+    moved = fit(X * scale + 1e3 * scale, y, max_iter=5)
+    assert_allclose(
+        moved.transform(X * scale + 1e3 * scale), fit(X, y, max_iter=5).transform(X), atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("size", [1e-150, 1e150])
+def test_extreme_scales_are_fitted(wine, size):
+    X, y = wine
+    Z = fit(X, y, max_iter=5).transform(X)
+    assert_allclose(fit(X * size, y, max_iter=5).transform(X * size), Z, atol=1e-6)
+
+
+def test_float32_stays(wine):
+    X, y = wine
+    model = fit(X.astype(np.float32), y)
+    assert model.transform(X.astype(np.float32)).dtype == np.float32
+    assert model.components_.dtype == np.float32
+    assert_allclose(model.predict_proba(X), fit(X, y).predict_proba(X), atol=0.02)
+
+
+def test_names_of_classes_do_not_matter(wine):
+    X, y = wine
+    numbers, words = fit(X, y), fit(X, np.array(["b", "c", "d"])[y])
+    assert_array_equal(words.components_, numbers.components_)
+    assert_array_equal(words.predict(X), np.array(["b", "c", "d"])[numbers.predict(X)])
+
+
+def test_probabilities_sum_to_one_and_follow_the_classes(wine):
+    X, y = wine
+    for proba in ("plug-in", "integral"):
+        P = fit(X, y, proba=proba).predict_proba(X)
+        assert_allclose(P.sum(axis=1), 1)
+        assert P[np.arange(len(y)), y].mean() > 0.8
+
+
+def test_integral_agrees_with_draws_of_the_latent_variables(wine):
+    X, y = wine
+    model = fit(X, y, proba="integral")
+    mean, covariance = model.posterior(X[:3])
+    rng = np.random.default_rng(0)
+    sd = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
+    B = np.vstack([model.bias_, model.weights_])
+    votes = np.zeros((3, 3))
+    for _ in range(20_000):
+        lifted = np.column_stack([np.ones(3), mean + sd * rng.standard_normal(sd.shape)])
+        variance = 1 + np.einsum("na,cab,nb->nc", lifted, model.weights_covariance_, lifted)
+        scores = lifted @ B + np.sqrt(variance) * rng.standard_normal((3, 3))
+        votes[np.arange(3), scores.argmax(axis=1)] += 1
+    assert_allclose(model.predict_proba(X[:3]), votes / 20_000, atol=0.02)
+
+
+def test_dropping_the_latent_noise_is_off(wine):
+    """Erratum E-G13-6: the printed prediction plugs the mean of z into the scores."""
+    X, y = wine
+    keep = np.arange(0, len(y), 8)
+    model = fit(X[keep], y[keep])
+    plain = model.predict_proba(X)
+    integral = model.set_params(proba="integral").predict_proba(X)
+    assert np.abs(plain - integral).max() > 0.02
+
+
+def test_posterior_is_wider_far_from_the_data(wine):
+    X, y = wine
+    model = fit(X, y)
+    near = model.posterior(X.mean(axis=0, keepdims=True)).covariance
+    far = model.posterior(X[:1] + 100 * X.std(axis=0)).covariance
+    assert np.all(np.diagonal(far[0]) > np.diagonal(near[0]))
+    assert_allclose(np.diagonal(near[0]), 1.0, atol=1e-8)
+
+
+@pytest.mark.parametrize("parameters", [{"prior": "column"}, {"prior": "entry"}])
+def test_routes_agree_on_posterior_variances(wine, parameters, rng):
+    """For fewer rows than features the dual routes are taken."""
+    X, _ = wine
+    wide = np.hstack([X[:30:3], rng.standard_normal((10, 40))])
+    model = fit(wide, np.arange(10) % 3, max_iter=5, **parameters)
+    variances = np.diagonal(model.posterior(wide).covariance, axis1=1, axis2=2)
+    assert np.all(variances > 1)
+    assert np.all(model.loadings_sd_ > 0)
+
+
+def test_unlabelled_rows_are_left_out_with_a_warning(wine):
+    X, y = wine
+    hidden = np.where(np.arange(len(y)) % 3 == 0, -1, y)
+    with pytest.warns(UserWarning, match="no label for 60 of 178 rows; BSDR leaves them out"):
+        model = BSDR(random_state=0).fit(X, hidden)
+    assert_allclose(model.components_, fit(X[hidden >= 0], y[hidden >= 0]).components_)
+
+
+def test_binary_classes_are_a_probit(wine):
+    X, y = wine
+    model = fit(X, np.where(y == 0, "no", "yes"), n_components=1)
+    P = model.predict_proba(X)
+    assert P.shape == (len(y), 2) and model.weights_.shape == (1, 1)
+    assert model.score(X, np.where(y == 0, "no", "yes")) > 0.97
+
+
+def test_labels_with_gaps_are_learnt(wine, rng):
+    X, y = wine
+    Y = np.column_stack([y == 0, y == 1, y == 2]).astype(float)
+    gaps = np.where(rng.random(Y.shape) < 0.3, np.nan, Y)
+    gaps[0] = Y[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = BSDR(random_state=0).fit(X, gaps)
+    P = model.predict_proba(X)
+    assert P.shape == Y.shape
+    assert np.mean(model.predict(X) == Y) > 0.95
+
+
+def test_columnwise_prior_finds_the_dimension(rng):
+    Z = rng.standard_normal((600, 2))
+    codes = np.floor((np.arctan2(*Z.T) + np.pi) / (2 * np.pi) * 6).astype(int) % 6
+    X = np.hstack([Z, rng.standard_normal((600, 6))]) @ np.linalg.qr(rng.standard_normal((8, 8)))[0]
+    model = fit(X, codes, n_components="auto")
+    assert model.n_components_ == 2
+    assert len(model.relevance_) == 5
+    assert model.transform(X).shape == (600, 2)
+
+
+def test_rowwise_prior_drops_noise_features(wine, rng):
+    X, y = wine
+    noisy = np.hstack([X, rng.standard_normal((len(y), 10))])
+    model = fit(noisy, y, prior="row")
+    support = model.get_support()
+    assert not support[13:].any()
+    assert 2 <= support[:13].sum() < 13
+    assert_array_equal(model.get_support(indices=True), np.flatnonzero(support))
+    selector = SelectFromModel(
+        BSDR(prior="row", random_state=0), importance_getter="feature_relevance_", threshold=1e-2
+    )
+    assert not selector.fit(noisy, y).get_support()[13:].any()
+
+
+def test_kernel_separates_rings():
+    X, y = make_circles(200, noise=0.05, factor=0.4, random_state=0)
+    linear, rings = fit(X, y, n_components=1), fit(X, y, n_components=1, kernel="rbf", gamma=2.0)
+    assert linear.score(X, y) < 0.7
+    assert rings.score(X, y) > 0.97
+    K = np.exp(-2.0 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+    precomputed = fit(K, y, n_components=1, kernel="precomputed")
+    assert_allclose(precomputed.transform(K), rings.transform(X), atol=1e-6)
+
+
+def test_linear_kernel_is_the_columnwise_model(wine):
+    X, y = wine
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    linear = fit(X, y, prior="column").transform(X)
+    kernel = fit(X, y, kernel="linear").transform(X)
+    assert_allclose(np.abs(kernel), np.abs(linear), atol=1e-6)
+
+
+def test_null_solution_warns(rng):
+    X = rng.standard_normal((40, 30))
+    with pytest.warns(UserWarning, match="null solution"):
+        BSDR(prior="column", projection_prior=(1e-3, 1e3), random_state=0).fit(X, np.arange(40) % 4)
+
+
+def test_same_seed_same_bits(wine):
+    X, y = wine
+    assert_array_equal(fit(X, y, n_components=1).components_, fit(X, y, n_components=1).components_)
+
+
+def test_restarts_do_not_lose(wine):
+    X, y = wine
+    one = fit(X, y, n_components=1, n_init=1)
+    many = fit(X, y, n_components=1, n_init=6)
+    assert many.objective_[-1] > one.objective_[-1] - 1
+
+
+def test_callback_stops_and_warns(wine):
+    X, y = wine
+    with pytest.warns(ConvergenceWarning):
+        model = BSDR(callback=lambda n_iter, state, objective: n_iter == 3).fit(X, y)
+    assert model.n_iter_ == 3 and not model.converged_
+
+
+def test_pickle_and_clone(wine):
+    X, y = wine
+    model = fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert clone(model).get_params() == model.get_params()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "match"),
+    [
+        ({"n_components": 0}, "n_components == 0"),
+        ({"n_components": 14}, "n_components == 14; accepted are integers from 1 to 13"),
+        ({"n_components": "two"}, "n_components"),
+        ({"prior": "rows"}, "prior == 'rows'; accepted"),
+        ({"projection_prior": (0, 1)}, r"projection_prior\[0\] == 0"),
+        ({"projection_prior": 3}, "projection_prior == 3; accepted"),
+        ({"latent_noise": 0}, "latent_noise == 0"),
+        ({"proba": "full"}, "proba == 'full'"),
+        ({"n_nodes": 1}, "n_nodes == 1"),
+        ({"n_init": 0}, "n_init == 0"),
+        ({"prior": "row", "n_components": "auto"}, "prior == 'row' with n_components"),
+        ({"prior": "row", "kernel": "rbf"}, "prior == 'row' with kernel"),
+    ],
+)
+def test_bad_parameters_are_named(wine, parameters, match):
+    X, y = wine
+    model = BSDR(**parameters)
+    with pytest.raises((ValueError, TypeError), match=match):
+        model.fit(X, y)
+    assert not hasattr(model, "components_")
+
+
+def test_bad_data_are_named(wine):
+    X, y = wine
+    with pytest.raises(ValueError, match="1 class"):
+        BSDR().fit(X, np.zeros(len(y)))
+    with pytest.raises(ValueError, match="no variation"):
+        BSDR().fit(np.ones_like(X), y)
+    with pytest.raises(ValueError, match="NaN"):
+        BSDR().fit(np.where(X > 13, np.nan, X), y)
+    with pytest.raises(ValueError, match="rows"):
+        BSDR().fit(X, y[:-1])
+    with pytest.raises(ValueError, match="sparse X of more features than rows"):
+        BSDR(prior="entry").fit(sparse.random_array((20, 50), density=0.1), np.arange(20) % 2)
+
+
+def test_constant_and_duplicate_columns_are_harmless(wine):
+    X, y = wine
+    padded = np.column_stack([X, np.full(len(y), 7.0), X[:, 0]])
+    for prior in ("entry", "column", "row"):
+        model = fit(padded, y, prior=prior)
+        assert model.score(padded, y) > 0.9
+        assert_array_equal(model.components_[:, 13], 0)
+
+
+def test_one_label_per_class_is_enough():
+    X, y = load_iris(return_X_y=True)
+    rows = [0, 50, 100]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = BSDR(random_state=0).fit(X[rows], y[rows])
+    assert np.all(np.isfinite(model.predict_proba(X)))

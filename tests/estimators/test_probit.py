@@ -1,0 +1,61 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.datasets import load_wine
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from gnomon import MultinomialProbit
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:y has no label for:UserWarning")
+@parametrize_with_checks(
+    [
+        MultinomialProbit(max_iter=8, n_nodes=6),
+        MultinomialProbit(prior="column", max_iter=8, n_nodes=6),
+    ]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("prior", ["entry", "column"])
+def test_wine_is_classified_and_the_bound_ascends(prior):
+    X, y = load_wine(return_X_y=True)
+    model = MultinomialProbit(prior=prior).fit(X[::2], y[::2])
+    assert model.score(X[1::2], y[1::2]) > 0.95
+    assert np.diff(model.objective_).min() > -1e-9 * abs(model.objective_[0])
+    assert model.coef_sd_.shape == model.coef_.shape == (3, 13)
+
+
+def test_probabilities_are_close_to_a_logistic_fit(rng):
+    X = rng.standard_normal((2000, 3))
+    y = (X @ rng.standard_normal((3, 4)) + rng.standard_normal((2000, 4))).argmax(axis=1)
+    probit = MultinomialProbit().fit(X, y).predict_proba(X)
+    logistic = LogisticRegression(C=1e3).fit(X, y).predict_proba(X)
+    assert_allclose(probit.sum(axis=1), 1)
+    assert np.abs(probit - logistic).mean() < 0.02
+
+
+def test_intercept_and_weights_give_the_scores():
+    X, y = load_wine(return_X_y=True)
+    model = MultinomialProbit().fit(X, y)
+    assert np.mean((X @ model.coef_.T + model.intercept_).argmax(axis=1) == model.predict(X)) == 1
+
+
+def test_more_features_than_rows_are_fine(rng):
+    X = rng.standard_normal((30, 100))
+    y = np.where(X[:, 0] > 0, "a", "b")
+    for prior in ("entry", "column"):
+        assert MultinomialProbit(prior=prior).fit(X, y).score(X, y) > 0.9
+
+
+def test_bad_parameters_are_named():
+    X, y = load_wine(return_X_y=True)
+    with pytest.raises(ValueError, match="prior == 'row'; accepted"):
+        MultinomialProbit(prior="row").fit(X, y)
+    with pytest.raises(ValueError, match=r"weight_prior\[1\] == -1"):
+        MultinomialProbit(weight_prior=(1, -1)).fit(X, y)
+    with pytest.raises(ValueError, match="1 class"):
+        MultinomialProbit().fit(X, np.ones(len(y)))
