@@ -7,3 +7,7 @@ class NumericalError(ArithmeticError):
 
 class ModelFileError(ValueError):
     """A file that is not a whole gnomon model file, or a model that such a file cannot hold."""
+
+
+class TableError(ValueError):
+    """A table, or a column of it, that cannot be read as what it should be."""

@@ -1,0 +1,310 @@
+"""Reading tables and matrices from files, whole or piece by piece.
+
+A table is a sequence of batches; what fits in memory is one batch. Named columns are Arrow
+arrays; formats that hold a matrix (npz, mtx, svmlight, h5ad) keep it beside their columns.
+"""
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gnomon.exceptions import TableError
+
+# Larger files are read in batches; the matrix then lies in a file of its own.
+STREAM_ABOVE = 2**29
+BATCH_BYTES = 2**25
+BATCH_ROWS = 2**16
+SEPARATORS = {".tsv": "\t", ".tab": "\t"}
+CANDIDATES = (",", ";", "\t", "|")
+
+
+class Batch(NamedTuple):
+    """Some rows: named columns, and the matrix beside them if the format has one."""
+
+    n_rows: int
+    columns: dict[str, pa.ChunkedArray]
+    matrix: Any = None
+
+
+class Table(NamedTuple):
+    """A file as batches of rows."""
+
+    path: Path
+    names: list[str]
+    features: list[str]
+    batches: Callable[[], Iterable[Batch]]
+    streamed: bool = False
+
+    def check(self, name, role="column"):
+        """The name, if it is one of a column; else an error that says which there are."""
+        if name not in self.names:
+            raise TableError(
+                f"{self.path} has no {role} {name!r}{_nearest(name, self.names)}; "
+                f"it has {_enumerate(self.names)}"
+            )
+        return name
+
+    def column(self, name) -> pa.ChunkedArray:
+        """A whole column."""
+        self.check(name)
+        parts = [batch.columns[name] for batch in self.batches()]
+        return parts[0] if len(parts) == 1 else pa.chunked_array([c for p in parts for c in p])
+
+
+def read_table(path, *, encoding="utf-8", separator=None, decimal=".") -> Table:
+    """The table in a csv, tsv, parquet, feather, npz, mtx, svmlight or h5ad file."""
+    path = Path(path)
+    _check_file(path)
+    suffix = _suffix(path)
+    if suffix in READERS:
+        return _checked(READERS[suffix](path))
+    if suffix in (".csv", ".tsv", ".tab", ".txt"):
+        return _checked(_read_text(path, suffix, encoding, separator, decimal))
+    raise TableError(
+        f"{path} has the unknown suffix {suffix!r}; accepted are csv, tsv, txt, parquet, feather, "
+        "npz, mtx, svmlight and h5ad"
+    )
+
+
+def kind_of(column) -> str:
+    """What a column holds: number, date, text, empty or other."""
+    kinds = {
+        "empty": pa.types.is_null,
+        "number": _is_number,
+        "date": pa.types.is_temporal,
+        "text": _is_text,
+    }
+    kind = _value_type(column.type)
+    return next((name for name, holds in kinds.items() if holds(kind)), "other")
+
+
+def as_numbers(column) -> np.ndarray:
+    """A column of numbers, booleans or dates (in days) as floats, NaN in the gaps."""
+    if pa.types.is_temporal(column.type):
+        return _as_days(column)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    column = column.cast(pa.float64(), safe=False)
+    return np.array(column.to_numpy(zero_copy_only=False), dtype=float)
+
+
+def as_texts(column) -> np.ndarray:
+    """A column as strings, None in the gaps."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_floating(column.type):
+        column = _without_fraction(column)
+    return np.array(column.cast(pa.string()).to_pylist(), dtype=object)
+
+
+def _without_fraction(column):
+    """Whole numbers as integers, so that class 1.0 reads 1; NaN is a gap."""
+    column = pc.if_else(pc.is_nan(column), None, column)
+    whole = pc.all(pc.equal(column, pc.floor(column))).as_py()
+    return column.cast(pa.int64(), safe=False) if whole else column
+
+
+def _as_days(column):
+    kind = column.type
+    if pa.types.is_duration(kind) or pa.types.is_time(kind):
+        unit = "D" if pa.types.is_duration(kind) else "h"
+        column = column.cast(pa.duration("us") if unit == "D" else pa.time64("us"))
+        per_unit = {"D": 86_400e6, "h": 3_600e6}[unit]
+    else:
+        column = column.cast(pa.timestamp("us", getattr(kind, "tz", None)))
+        per_unit = 86_400e6
+    micros = column.cast(pa.int64()).cast(pa.float64(), safe=False)
+    return np.array(micros.to_numpy(zero_copy_only=False), dtype=float) / per_unit
+
+
+def _value_type(kind):
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _is_number(kind):
+    number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    return number or pa.types.is_decimal(kind) or pa.types.is_boolean(kind)
+
+
+def _is_text(kind):
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view()
+
+
+def _check_file(path):
+    if not path.exists():
+        near = _nearest(path.name, [p.name for p in path.parent.glob("*")])
+        raise TableError(f"there is no file {path}{near}")
+    if not path.is_file():
+        raise TableError(f"{path} is a folder; a file is wanted")
+    if path.stat().st_size == 0:
+        raise TableError(f"{path} is empty; a header and rows are wanted")
+
+
+def _suffix(path):
+    """The suffix that tells the format, in lower case, without that of a compression."""
+    compressed = path.suffix.lower() in (".gz", ".bz2", ".zst")
+    return (Path(path.stem) if compressed else path).suffix.lower()
+
+
+def _checked(table):
+    twice = {name for name in table.names if table.names.count(name) > 1}
+    if twice:
+        raise TableError(
+            f"{table.path} has the column {min(twice)!r} more than once; rename one of them"
+        )
+    return table
+
+
+def _one_batch(path, columns, matrix=None, features=()):
+    n_rows = len(next(iter(columns.values()))) if matrix is None else matrix.shape[0]
+    if n_rows == 0:
+        raise TableError(f"{path} has no rows")
+    batch = Batch(n_rows, columns, matrix)
+    return Table(path, list(columns), list(features), lambda: iter([batch]))
+
+
+def _from_arrow(path, data: pa.Table):
+    if data.num_rows == 0:
+        raise TableError(f"{path} has a header but no rows")
+    names = data.column_names
+    table = _checked(Table(path, names, [], tuple))
+    columns = dict(zip(names, data.columns, strict=True))
+    return table._replace(batches=lambda: iter([Batch(data.num_rows, columns)]))
+
+
+def _read_text(path, suffix, encoding, separator, decimal):
+    from pyarrow import csv
+
+    options = {
+        "read_options": csv.ReadOptions(encoding=encoding, block_size=BATCH_BYTES),
+        "parse_options": csv.ParseOptions(
+            delimiter=separator or SEPARATORS.get(suffix) or _sniff(path, encoding),
+            newlines_in_values=True,
+        ),
+        "convert_options": csv.ConvertOptions(strings_can_be_null=True, decimal_point=decimal),
+    }
+    if path.stat().st_size > STREAM_ABOVE:
+        return _stream(path, lambda: _explained(path, lambda: csv.open_csv(path, **options)))
+    data = _explained(path, lambda: csv.read_csv(path, **options))
+    data = data.rename_columns(_named(data.column_names))
+    _check_encoding(path, data.schema)
+    return _from_arrow(path, data)
+
+
+def _sniff(path, encoding):
+    """The separator that the first line has most of."""
+    import io
+
+    with pa.input_stream(str(path), compression="detect") as stream:
+        start = stream.read(2**16)
+    line = io.StringIO(start.decode(encoding, errors="replace")).readline()
+    return max(CANDIDATES, key=line.count)
+
+
+def _named(names):
+    """Names without blanks around them; a column without a name is called by its place."""
+    return [name.strip() or f"column {i + 1}" for i, name in enumerate(names)]
+
+
+def _check_encoding(path, schema):
+    for field in schema:
+        if pa.types.is_binary(field.type) or "\ufffd" in field.name:
+            raise TableError(
+                f"{path} is not UTF-8 in column {field.name!r}; "
+                "say --encoding latin-1 (or what it is)"
+            )
+
+
+def _explained(path, read):
+    """The result of reading, or the reader's complaint as one sentence."""
+    try:
+        return read()
+    except (pa.ArrowException, UnicodeError, LookupError, OSError) as error:
+        text = " ".join(str(error).split())[:200]
+        if "utf8" in text.lower() or isinstance(error, UnicodeError):
+            text = "it is not UTF-8; say --encoding latin-1 (or what it is)"
+        raise TableError(f"{path} cannot be read: {text}") from error
+
+
+def _stream(path, open_reader):
+    """A table whose batches are read when they are asked for."""
+    schema = open_reader().schema
+    names = _named(schema.names)
+    _check_encoding(path, schema)
+
+    def batches() -> Iterator[Batch]:
+        reader = open_reader()
+        while (piece := _explained(path, lambda: next(reader, None))) is not None:
+            columns = [pa.chunked_array([column]) for column in piece.columns]
+            yield Batch(piece.num_rows, dict(zip(names, columns, strict=True)))
+
+    return Table(path, names, [], batches, streamed=True)
+
+
+def _read_parquet(path):
+    from pyarrow import parquet
+
+    file = _explained(path, lambda: parquet.ParquetFile(path))
+    size = sum(file.metadata.row_group(i).total_byte_size for i in range(file.num_row_groups))
+    if size <= STREAM_ABOVE:
+        return _from_arrow(path, _explained(path, file.read))
+
+    def open_reader():
+        pieces = parquet.ParquetFile(path).iter_batches(batch_size=BATCH_ROWS)
+        return _Reader(file.schema_arrow, pieces)
+
+    return _stream(path, open_reader)
+
+
+class _Reader:
+    """Batches with a schema, as Arrow's readers have it."""
+
+    def __init__(self, schema, pieces):
+        self.schema, self._pieces = schema, pieces
+
+    def __next__(self):
+        return next(self._pieces)
+
+
+def _read_feather(path):
+    from pyarrow import feather, ipc
+
+    if path.stat().st_size <= STREAM_ABOVE:
+        return _from_arrow(path, _explained(path, lambda: feather.read_table(path)))
+
+    def open_reader():
+        file = ipc.open_file(pa.memory_map(str(path)))
+        pieces = (file.get_batch(i) for i in range(file.num_record_batches))
+        return _Reader(file.schema, pieces)
+
+    return _explained(path, lambda: _stream(path, open_reader))
+
+
+def _read_matrix(path):
+    from gnomon.tools.matrices import read_matrix
+
+    matrix, columns, features = read_matrix(path, _suffix(path))
+    return _one_batch(path, columns, matrix, features)
+
+
+READERS: dict[str, Callable[[Path], Table]] = {
+    ".parquet": _read_parquet,
+    ".pq": _read_parquet,
+    ".feather": _read_feather,
+    ".arrow": _read_feather,
+} | dict.fromkeys([".npz", ".mtx", ".svmlight", ".svm", ".libsvm", ".h5ad"], _read_matrix)
+
+
+def _nearest(name, names):
+    near = difflib.get_close_matches(name, names, n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def _enumerate(names, most=12):
+    shown = ", ".join(map(repr, names[:most]))
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "") or "none"
