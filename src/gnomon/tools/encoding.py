@@ -18,6 +18,8 @@ from gnomon.exceptions import ModelFileError
 
 # Objectives are long lists of numbers: as an array they are exact and small.
 LONG_LIST = 16
+# What watches a fit is no part of the model.
+NOT_FITTED = ("_skl_callbacks", "_parent_callback_ctx")
 STORED_KINDS = "biuf"
 STORED_SIZES = (1, 2, 4, 8)
 SPARSE_PARTS = {"csr": ("data", "indices", "indptr"), "csc": ("data", "indices", "indptr")}
@@ -126,7 +128,8 @@ class Encoder:
         if find_estimator(name) is not type(model):
             raise ModelFileError(f"{where} is {_describe(model)}, not gnomon's {name}")
         params = model.get_params(deep=False)
-        fitted = {key: value for key, value in vars(model).items() if key not in params}
+        known = {*params, *NOT_FITTED}
+        fitted = {key: value for key, value in vars(model).items() if key not in known}
         return {
             "estimator": name,
             "params": self._mapping(params, where),

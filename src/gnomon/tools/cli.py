@@ -1,0 +1,293 @@
+"""The command ``gnomon``: options and help. The work is in `commands`, imported when needed."""
+
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+
+import gnomon
+
+app = typer.Typer(
+    name="gnomon",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Low-dimensional pictures of tables, from what you know: labels, links, chunks, gaps.",
+    epilog="Start with `gnomon demo`, or `gnomon fit table.csv --target species --out result`.",
+)
+
+TableFile = Annotated[
+    Path, typer.Argument(help="csv, tsv, parquet, feather, npz, mtx, svmlight or h5ad file.")
+]
+ModelFile = Annotated[Path, typer.Argument(help="A file that `gnomon fit` wrote.")]
+Target = Annotated[
+    str | None,
+    typer.Option("--target", "-t", help="Column to explain; empty cells are unlabelled."),
+]
+Id = Annotated[str | None, typer.Option("--id", help="Column with the names of the rows.")]
+Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.")]
+OutFile = Annotated[
+    Path | None, typer.Option("--out", "-o", help="csv or parquet file; - for the screen.")
+]
+Encoding = Annotated[str, typer.Option(help="Of a text file, as latin-1 or utf-16.")]
+Separator = Annotated[
+    str | None, typer.Option(help="Between cells of a text file; found if not given.")
+]
+Decimal = Annotated[str, typer.Option(help="Decimal point of a text file.")]
+Task = Annotated[str, typer.Option(help="What the target is: auto, classes or numbers.")]
+Unlabelled = Annotated[
+    str | None, typer.Option(help="Value of the target that means no label, besides empty cells.")
+]
+Ignore = Annotated[
+    list[str] | None, typer.Option(help="Column to leave out; give it once for each.")
+]
+Scale = Annotated[
+    str, typer.Option(help="standard, none, or auto: standard for columns, none for matrices.")
+]
+Seed = Annotated[int, typer.Option(help="Start of the random numbers.")]
+LinksFile = Annotated[
+    Path | None, typer.Option(help="File with a link per row: two names, perhaps a weight.")
+]
+Chunks = Annotated[
+    str | None, typer.Option(help="Column whose equal values mean the same unknown class.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing unless it fails.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+
+def _version(asked: bool):
+    if asked:
+        typer.echo(f"gnomon {gnomon.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _top(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+):
+    pass
+
+
+class Say(NamedTuple):
+    """How the command speaks."""
+
+    quiet: bool
+    as_json: bool
+    debug: bool
+
+
+class Reading(NamedTuple):
+    """How a text file is read."""
+
+    encoding: str
+    separator: str | None
+    decimal: str
+
+
+def _run(name, say: Say, **options):
+    """Call the command of that name; imports happen here, when the options are known."""
+    from gnomon.tools.console import Console, one_line_errors
+
+    console = Console(quiet=say.quiet, as_json=say.as_json)
+    with one_line_errors(console, debug=say.debug):
+        from gnomon.tools import commands
+
+        getattr(commands, name)(console, **options)
+
+
+@app.command(epilog="Example: `gnomon fit wine.csv --target class --id bottle --out wine`")
+def fit(
+    table: TableFile,
+    out: Out,
+    target: Target = None,
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model", "-m", help="auto, ppca, sppca, kernel-sppca, prpca, dcagm or bsdr."
+        ),
+    ] = "auto",
+    components: Annotated[
+        str, typer.Option("--components", "-k", help="Number of dimensions, or auto.")
+    ] = "auto",
+    task: Task = "auto",
+    unlabelled: Unlabelled = None,
+    links: LinksFile = None,
+    chunks: Chunks = None,
+    id: Id = None,
+    ignore: Ignore = None,
+    supervision: Annotated[
+        str | None, typer.Option(help="Weight of the labels, 0 to 1, or auto (sppca).")
+    ] = None,
+    scale: Scale = "auto",
+    seed: Seed = 0,
+    encoding: Encoding = "utf-8",
+    separator: Separator = None,
+    decimal: Decimal = ".",
+    quiet: Quiet = False,
+    as_json: Json = False,
+    debug: Debug = False,
+):
+    """Fit a model to a table.
+
+    Writes the embedding with standard deviations, predictions for unlabelled rows, the model
+    and a report into a folder.
+    """
+    _run(
+        "fit",
+        Say(quiet, as_json, debug),
+        path=table,
+        out=out,
+        reading=Reading(encoding, separator, decimal),
+        asked={
+            "model": model,
+            "target": target,
+            "task": task,
+            "components": components,
+            "unlabelled": unlabelled,
+            "links": links,
+            "chunks": chunks,
+            "id": id,
+            "ignore": tuple(ignore or ()),
+            "supervision": supervision,
+            "scale": scale,
+            "seed": seed,
+        },
+    )
+
+
+@app.command(epilog="Example: `gnomon transform wine/model.gnomon new.csv --out -`")
+def transform(
+    model: ModelFile,
+    table: TableFile,
+    out: OutFile = None,
+    encoding: Encoding = "utf-8",
+    separator: Separator = None,
+    decimal: Decimal = ".",
+    quiet: Quiet = False,
+    as_json: Json = False,
+    debug: Debug = False,
+):
+    """Place the rows of a table in the picture of a model, with standard deviations."""
+    say, reading = Say(quiet, as_json, debug), Reading(encoding, separator, decimal)
+    _run("transform", say, model_path=model, path=table, out=out, reading=reading)
+
+
+@app.command(epilog="Example: `gnomon predict wine/model.gnomon new.csv`")
+def predict(
+    model: ModelFile,
+    table: TableFile,
+    out: OutFile = None,
+    encoding: Encoding = "utf-8",
+    separator: Separator = None,
+    decimal: Decimal = ".",
+    quiet: Quiet = False,
+    as_json: Json = False,
+    debug: Debug = False,
+):
+    """Predict the target of the rows of a table, with probabilities for classes."""
+    say, reading = Say(quiet, as_json, debug), Reading(encoding, separator, decimal)
+    _run("predict", say, model_path=model, path=table, out=out, reading=reading)
+
+
+@app.command(epilog="Example: `gnomon impute wine/model.gnomon wine.csv --out filled.csv`")
+def impute(
+    model: ModelFile,
+    table: TableFile,
+    out: OutFile = None,
+    encoding: Encoding = "utf-8",
+    separator: Separator = None,
+    decimal: Decimal = ".",
+    quiet: Quiet = False,
+    as_json: Json = False,
+    debug: Debug = False,
+):
+    """Fill the gaps of a table, and say how sure each filling is."""
+    say, reading = Say(quiet, as_json, debug), Reading(encoding, separator, decimal)
+    _run("impute", say, model_path=model, path=table, out=out, reading=reading)
+
+
+@app.command(epilog="Example: `gnomon compare wine.csv --target class --out wine`")
+def compare(
+    table: TableFile,
+    target: Target = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder for comparison.csv.")
+    ] = None,
+    components: Annotated[
+        str, typer.Option("--components", "-k", help="Numbers of dimensions, with commas.")
+    ] = "2,5,10",
+    task: Task = "auto",
+    unlabelled: Unlabelled = None,
+    links: LinksFile = None,
+    chunks: Chunks = None,
+    id: Id = None,
+    ignore: Ignore = None,
+    scale: Scale = "auto",
+    seed: Seed = 0,
+    encoding: Encoding = "utf-8",
+    separator: Separator = None,
+    decimal: Decimal = ".",
+    quiet: Quiet = False,
+    as_json: Json = False,
+    debug: Debug = False,
+):
+    """Which projection suits this table: models and peers, on honest splits."""
+    _run(
+        "compare",
+        Say(quiet, as_json, debug),
+        path=table,
+        out=out,
+        reading=Reading(encoding, separator, decimal),
+        components=components,
+        asked={
+            "target": target,
+            "task": task,
+            "unlabelled": unlabelled,
+            "links": links,
+            "chunks": chunks,
+            "id": id,
+            "ignore": tuple(ignore or ()),
+            "scale": scale,
+            "seed": seed,
+        },
+    )
+
+
+@app.command(epilog="Example: `gnomon report wine/model.gnomon wine.csv --out wine.html`")
+def report(
+    model: ModelFile,
+    table: TableFile,
+    out: Annotated[Path, typer.Option("--out", "-o", help="HTML file.")] = Path("report.html"),
+    encoding: Encoding = "utf-8",
+    separator: Separator = None,
+    decimal: Decimal = ".",
+    quiet: Quiet = False,
+    as_json: Json = False,
+    debug: Debug = False,
+):
+    """Write the report of a model on a table: one HTML file that opens offline."""
+    say, reading = Say(quiet, as_json, debug), Reading(encoding, separator, decimal)
+    _run("report", say, model_path=model, path=table, out=out, reading=reading)
+
+
+@app.command(epilog="Example: `gnomon inspect wine/model.gnomon`")
+def inspect(model: ModelFile, quiet: Quiet = False, as_json: Json = False, debug: Debug = False):
+    """Say what is in a model file."""
+    _run("inspect", Say(quiet, as_json, debug), model_path=model)
+
+
+@app.command(epilog="Example: `gnomon demo --out demo`")
+def demo(
+    out: Out = Path("demo"), quiet: Quiet = False, as_json: Json = False, debug: Debug = False
+):
+    """Show it all on bundled data with few labels and some gaps."""
+    _run("demo", Say(quiet, as_json, debug), out=out)
+
+
+def main():
+    """The entry point of the command line."""
+    app()

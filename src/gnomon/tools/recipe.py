@@ -1,0 +1,259 @@
+"""From the columns of a table to the matrix of a model, by a rule that is kept with the model.
+
+    numbers     centred, divided by their standard deviation (matrices: as they are)
+    dates       as days, then as numbers
+    categories  an indicator per level but the most frequent one (all would sum to a constant),
+                centred, those of a column together of variance one
+    gaps        stay gaps; a level that was not there at the fit is a gap
+
+Columns with one value, without values, or with too many levels are left out and named.
+"""
+
+import tempfile
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from gnomon.exceptions import TableError
+from gnomon.tools.tables import Table, as_numbers, as_texts, kind_of
+
+MAX_LEVELS = 50
+SCALES = ("auto", "standard", "none")
+
+
+class Feature(NamedTuple):
+    """How one column becomes one or more columns of the matrix."""
+
+    column: str
+    kind: str
+    levels: list[str]
+    center: np.ndarray
+    scale: np.ndarray
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns it becomes."""
+        levels = [f"{self.column}={level}" for level in self.levels[1:]]
+        return levels if self.kind == "category" else [self.column]
+
+
+class Recipe(NamedTuple):
+    """All features, or the scaling of a matrix; what was left out, and why."""
+
+    features: list[Feature]
+    matrix_names: list[str]
+    matrix_center: Any
+    matrix_scale: Any
+    left_out: dict[str, str]
+    scaled: bool
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns of the matrix."""
+        return self.matrix_names or [name for f in self.features for name in f.names]
+
+    def to_notes(self) -> dict:
+        """As plain values, for a model file."""
+        return self._asdict() | {"features": [f._asdict() for f in self.features]}
+
+    @classmethod
+    def from_notes(cls, notes) -> "Recipe":
+        """From what `to_notes` returned."""
+        return cls(**notes | {"features": [Feature(**f) for f in notes["features"]]})
+
+
+class Tally:
+    """Count, mean, spread and levels of a column, batch by batch."""
+
+    def __init__(self, kind):
+        self.kind = kind
+        self.n, self.mean, self.m2 = 0, 0.0, 0.0
+        self.low, self.high = np.inf, -np.inf
+        self.levels: dict[str, int] = {}
+
+    def add(self, column, where):
+        """Take in a part of the column."""
+        if self.kind == "text":
+            self._add_texts(as_texts(column))
+        elif self.kind != "other":
+            self._add_numbers(_finite(as_numbers(column), where))
+
+    def _add_texts(self, values):
+        present = np.array([value for value in values if value is not None], dtype=object)
+        self.n += len(present)
+        if len(self.levels) <= MAX_LEVELS:
+            for level, count in zip(*np.unique(present, return_counts=True), strict=True):
+                self.levels[level] = self.levels.get(level, 0) + int(count)
+
+    def _add_numbers(self, values):
+        values = values[~np.isnan(values)]
+        if len(values) == 0:
+            return
+        # Two means with their sums of squares merge without loss of digits [Chan et al. 1979].
+        n, mean = len(values), values.mean()
+        total, shift = self.n + n, mean - self.mean
+        self.m2 += ((values - mean) ** 2).sum() + shift**2 * self.n * n / total
+        self.mean += shift * n / total
+        self.n = total
+        self.low, self.high = min(self.low, values.min()), max(self.high, values.max())
+
+    def fault(self) -> str | None:
+        """Why the column is of no use, if so."""
+        if self.kind == "other":
+            return "holds neither numbers nor text"
+        if self.n == 0:
+            return "is empty"
+        if len(self.levels) > MAX_LEVELS:
+            return f"has more than {MAX_LEVELS} different texts"
+        if len(self.levels) == 1 or self.low == self.high:
+            return "has only one value"
+        return None
+
+    def feature(self, name, scaled) -> Feature:
+        """The rule for this column."""
+        if self.kind == "text":
+            levels = sorted(self.levels, key=lambda level: (-self.levels[level], level))
+            p = np.array([self.levels[level] for level in levels[1:]]) / self.n
+            spread = np.sqrt(p * (1 - p) * len(p))
+            return Feature(name, "category", levels, p, spread if scaled else np.ones(len(p)))
+        sd = np.sqrt(self.m2 / self.n) if scaled else 1.0
+        return Feature(name, self.kind, [], np.array([self.mean]), np.array([sd]))
+
+
+def plan(table: Table, *, ignore=(), scale="auto") -> Recipe:
+    """The rule for a table, from one pass over it; ``ignore`` are columns with another role."""
+    for name in ignore:
+        table.check(name)
+    if table.features:
+        return _plan_matrix(table, scale == "standard")
+    tallies: dict[str, Tally] = {}
+    names = [name for name in table.names if name not in set(ignore)]
+    for batch in table.batches():
+        for name in names:
+            kind = kind_of(batch.columns[name])
+            if name not in tallies or tallies[name].kind == "empty":
+                tallies[name] = Tally(kind)
+            tallies[name].add(batch.columns[name], f"{table.path}: column {name!r}")
+    faults = {name: tally.fault() for name, tally in tallies.items()}
+    scaled = scale != "none"
+    features = [tallies[name].feature(name, scaled) for name in names if not faults[name]]
+    left_out = {name: fault for name, fault in faults.items() if fault}
+    if not features:
+        raise TableError(
+            f"{table.path} has no column to fit{_because(left_out)}; "
+            "columns of numbers or of a few categories are wanted"
+        )
+    return Recipe(features, [], None, None, left_out, scaled)
+
+
+def apply(recipe: Recipe, table: Table, report=lambda text: None):
+    """The matrix of a table: dense with NaN in the gaps, sparse, or mapped from a file."""
+    if recipe.matrix_names:
+        return _apply_matrix(recipe, table)
+    for feature in recipe.features:
+        if feature.column not in table.names:
+            raise TableError(
+                f"{table.path} has no column {feature.column!r}, which the model was fitted on"
+            )
+    parts = (_rows(recipe, batch, table.path, report) for batch in table.batches())
+    if not table.streamed:
+        return next(parts)
+    return _mapped(parts, len(recipe.names))
+
+
+def _rows(recipe, batch, path, report):
+    X = np.empty((batch.n_rows, len(recipe.names)))
+    start = 0
+    for feature in recipe.features:
+        stop = start + len(feature.names)
+        where = f"{path}: column {feature.column!r}"
+        raw = _raw(feature, batch.columns[feature.column], where, report)
+        X[:, start:stop] = (raw - feature.center) / feature.scale
+        start = stop
+    return X
+
+
+def _raw(feature, column, where, report):
+    """Numbers as one column, categories as indicators."""
+    if feature.kind == "category":
+        return _indicators(feature, as_texts(column), where, report)
+    if kind_of(column) in ("text", "other"):
+        raise TableError(f"{where} holds {column.type}; the model was fitted on {feature.kind}s")
+    return _finite(as_numbers(column), where)[:, None]
+
+
+def _indicators(feature, texts, where, report):
+    codes = {level: i for i, level in enumerate(feature.levels)}
+    numbers = np.array([codes.get(text, -1) for text in texts])
+    new = {text for text in texts[numbers < 0] if text is not None}
+    if new:
+        report(f"{where} has {_some(new)}, not there at the fit; read as a gap")
+    raw = (numbers[:, None] == np.arange(1, len(codes))).astype(float)
+    raw[numbers < 0] = np.nan
+    return raw
+
+
+def indicators_of(feature: Feature, columns) -> np.ndarray:
+    """The indicators of all levels of a category from its columns in the matrix."""
+    others = columns * feature.scale + feature.center
+    return np.column_stack([1 - others.sum(axis=1), others])
+
+
+def _finite(values, where):
+    infinite = int(np.isinf(values).sum())
+    if infinite:
+        raise TableError(f"{where} has {infinite} infinite values; correct them or empty the cells")
+    return values
+
+
+def _mapped(parts, width):
+    """Rows in a temporary file, float32, that goes away with the array."""
+    file = tempfile.TemporaryFile(prefix="gnomon-")
+    n_rows = 0
+    for part in parts:
+        file.write(part.astype(np.float32).tobytes())
+        n_rows += len(part)
+    file.flush()
+    return np.memmap(file, dtype=np.float32, mode="r", shape=(n_rows, width))
+
+
+def _plan_matrix(table, scaled):
+    (batch,) = table.batches()
+    if not scaled:
+        return Recipe([], list(table.features), None, None, {}, False)
+    X = batch.matrix
+    if sparse.issparse(X):
+        center, mean = None, np.asarray(X.mean(axis=0)).ravel()
+        variance = np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2
+    else:
+        center, variance = np.nanmean(X, axis=0), np.nanvar(X, axis=0)
+    spread = np.sqrt(np.maximum(variance, 0))
+    return Recipe([], list(table.features), center, np.where(spread > 0, spread, 1.0), {}, True)
+
+
+def _apply_matrix(recipe, table):
+    (batch,) = table.batches()
+    X = batch.matrix
+    if X is None or X.shape[1] != len(recipe.matrix_names):
+        width = len(table.features)
+        raise TableError(
+            f"{table.path} has a matrix of {width} columns; "
+            f"the model was fitted on {len(recipe.matrix_names)}"
+        )
+    if recipe.matrix_scale is None:
+        return X
+    if sparse.issparse(X):
+        return sparse.csr_array(X @ sparse.diags_array(1 / recipe.matrix_scale))
+    return (X - recipe.matrix_center) / recipe.matrix_scale
+
+
+def _because(left_out):
+    if not left_out:
+        return ""
+    return ": " + ", ".join(f"{name!r} {fault}" for name, fault in list(left_out.items())[:3])
+
+
+def _some(texts, most=3):
+    shown = ", ".join(repr(text) for text in sorted(texts)[:most])
+    return shown + (f" and {len(texts) - most} more texts" if len(texts) > most else "")

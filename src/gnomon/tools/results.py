@@ -1,0 +1,137 @@
+"""Writing what a model says of a table."""
+
+import io
+import sys
+
+import numpy as np
+import pyarrow as pa
+
+from gnomon.exceptions import TableError
+from gnomon.tools.files import write_atomically
+from gnomon.tools.recipe import Recipe, indicators_of
+from gnomon.tools.tables import as_numbers, as_texts
+
+# A spreadsheet runs cells that begin like this; a quote before them keeps them text.
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def write_rows(path, columns: dict):
+    """Columns as csv or parquet, by the suffix; "-" is csv on standard output."""
+    table = pa.table({name: pa.array(values, from_pandas=True) for name, values in columns.items()})
+    if str(path) == "-":
+        sys.stdout.write(_csv(table).decode())
+        return path
+    if str(path).endswith((".parquet", ".pq")):
+        return write_atomically(path, _parquet(table))
+    if not str(path).endswith((".csv", ".tsv", ".txt")):
+        raise TableError(f"--out {path}: accepted are csv and parquet files, or - for the screen")
+    return write_atomically(path, _csv(table, "\t" if str(path).endswith(".tsv") else ","))
+
+
+def embedding_columns(ids, Z, deviations, more=None) -> dict:
+    """Names of the rows, coordinates z1, z2, ..., their standard deviations, other columns."""
+    columns = {"row": ids}
+    columns |= {f"z{j + 1}": Z[:, j] for j in range(Z.shape[1])}
+    if deviations is not None:
+        columns |= {f"sd{j + 1}": deviations[:, j] for j in range(Z.shape[1])}
+    return columns | (more or {})
+
+
+def prediction_columns(model, X, ids) -> dict:
+    """Names of the rows, prediction, and its probability or standard deviation."""
+    predicted = np.asarray(model.predict(X))
+    if hasattr(model, "predict_proba"):
+        proba = np.asarray(model.predict_proba(X))
+        names = [f"p({name})" for name in model.classes_]
+        columns = {"row": ids, "predicted": predicted, "probability": proba.max(axis=1)}
+        return columns | dict(zip(names, proba.T, strict=True))
+    return {"row": ids, "predicted": predicted}
+
+
+def imputed_columns(recipe: Recipe, table, filled, deviations) -> dict:
+    """The columns of the table with their gaps filled; beside them how sure each filling is."""
+    (batch,) = table.batches()
+    if recipe.matrix_names:
+        return _imputed_matrix(recipe, batch.matrix, filled, deviations)
+    features = {f.column: f for f in recipe.features}
+    columns, start = {}, {}
+    position = 0
+    for feature in recipe.features:
+        start[feature.column] = position
+        position += len(feature.names)
+    for name, column in batch.columns.items():
+        if name not in features:
+            columns[name] = column
+            continue
+        part = slice(start[name], start[name] + len(features[name].names))
+        columns |= _imputed(features[name], column, filled[:, part], deviations[:, part])
+    return columns
+
+
+def _imputed_matrix(recipe, matrix, filled, deviations):
+    scale = 1.0 if recipe.matrix_scale is None else recipe.matrix_scale
+    center = 0.0 if recipe.matrix_center is None else recipe.matrix_center
+    values, columns = filled * scale + center, {}
+    for j, name in enumerate(recipe.matrix_names):
+        columns[name] = values[:, j]
+        gaps = np.isnan(matrix[:, j])
+        if gaps.any():
+            columns[f"{name} (sd)"] = np.where(gaps, (deviations * scale)[:, j], np.nan)
+    return columns
+
+
+def _imputed(feature, column, filled, deviations):
+    """A column with its gaps filled, and the standard deviations where it had any."""
+    if feature.kind == "category":
+        return _imputed_category(feature, column, filled)
+    raw = as_numbers(column)
+    gaps = np.isnan(raw)
+    values = np.where(gaps, filled[:, 0] * feature.scale + feature.center, raw)
+    if feature.kind == "date":
+        values = (values * 86_400e6).astype("M8[us]")
+    if not gaps.any():
+        return {feature.column: values}
+    sd = np.where(gaps, deviations[:, 0] * feature.scale, np.nan)
+    return {feature.column: values, f"{feature.column} (sd)": sd}
+
+
+def _imputed_category(feature, column, filled):
+    """The level whose indicator is highest; its value, cut to [0, 1], says how sure."""
+    texts = as_texts(column)
+    known = set(feature.levels)
+    gaps = np.array([text not in known for text in texts])
+    indicators = np.clip(indicators_of(feature, filled), 0, 1)
+    best = np.array(feature.levels, dtype=object)[indicators.argmax(axis=1)]
+    columns = {feature.column: np.where(gaps, best, texts)}
+    if gaps.any():
+        columns[f"{feature.column} (share)"] = np.where(gaps, indicators.max(axis=1), np.nan)
+    return columns
+
+
+def _csv(table, separator=","):
+    from pyarrow import csv
+
+    safe = [_safe(column) for column in table.columns]
+    names = [_safe_text(name) for name in table.column_names]
+    buffer = io.BytesIO()
+    options = csv.WriteOptions(delimiter=separator, quoting_style="needed")
+    csv.write_csv(pa.table(dict(zip(names, safe, strict=True))), buffer, options)
+    return buffer.getvalue()
+
+
+def _parquet(table):
+    from pyarrow import parquet
+
+    buffer = io.BytesIO()
+    parquet.write_table(table, buffer)
+    return buffer.getvalue()
+
+
+def _safe(column):
+    if not pa.types.is_string(column.type) and not pa.types.is_large_string(column.type):
+        return column
+    return pa.array([_safe_text(text) for text in column.to_pylist()], pa.string())
+
+
+def _safe_text(text):
+    return f"'{text}" if text is not None and text.startswith(FORMULA) else text

@@ -1,0 +1,248 @@
+"""From a table and a question to a fitted model, its embedding and its predictions."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import get_tags
+
+import gnomon
+from gnomon.exceptions import TableError
+from gnomon.tools import modelfile
+from gnomon.tools.evaluation import is_labelled
+from gnomon.tools.recipe import Recipe, apply, plan
+from gnomon.tools.tables import Table, as_numbers, as_texts, kind_of, read_table
+
+MODELS = {
+    "ppca": "PPCA",
+    "sppca": "SPPCA",
+    "kernel-sppca": "KernelSPPCA",
+    "prpca": "PRPCA",
+    "dcagm": "DCAGM",
+    "bsdr": "BSDR",
+}
+# A column of whole numbers with no more different values than this is read as classes.
+FEW_CLASSES = 20
+
+
+class Question(NamedTuple):
+    """What is asked of a table."""
+
+    model: str = "auto"
+    target: str | None = None
+    task: str = "auto"
+    components: int | str = "auto"
+    unlabelled: str | None = None
+    links: Path | None = None
+    chunks: str | None = None
+    id: str | None = None
+    ignore: tuple[str, ...] = ()
+    supervision: float | str | None = None
+    scale: str = "auto"
+    seed: int = 0
+
+
+class Prepared(NamedTuple):
+    """A table as a model takes it."""
+
+    X: Any
+    y: np.ndarray | None
+    kind: str | None
+    ids: np.ndarray
+    chunks: np.ndarray | None
+    links: Any
+    recipe: Recipe
+
+
+class Fitted(NamedTuple):
+    """A model from a file, with the rule for its tables."""
+
+    model: Any
+    recipe: Recipe
+    roles: dict
+    document: dict
+
+
+def prepare(table: Table, asked: Question, note) -> Prepared:
+    """X, y and what else the question names, from the table."""
+    roles = [asked.target, asked.id, asked.chunks, *asked.ignore]
+    for name, role in ((asked.target, "target"), (asked.id, "id"), (asked.chunks, "chunk column")):
+        if name is not None:
+            table.check(name, role)
+    recipe = plan(table, ignore=[name for name in roles if name], scale=asked.scale)
+    for name, reason in recipe.left_out.items():
+        note(f"column {name!r} {reason}; left out")
+    X = apply(recipe, table, note)
+    ids = row_names(table, asked.id, X.shape[0])
+    y, kind = _target(table, asked)
+    chunks = None if asked.chunks is None else _chunk_ids(table.column(asked.chunks))
+    links = None if asked.links is None else _read_links(asked.links, ids)
+    return Prepared(X, y, kind, ids, chunks, links, recipe)
+
+
+def row_names(table, name, n_rows) -> np.ndarray:
+    """The names of the rows: a column, or their numbers from 1."""
+    if name is None:
+        return np.array([str(i + 1) for i in range(n_rows)], dtype=object)
+    names = as_texts(table.column(name))
+    return np.array(["" if value is None else value for value in names], dtype=object)
+
+
+def build(asked: Question, ready: Prepared):
+    """The estimator that the question asks for, not fitted."""
+    name = _choose(asked, ready)
+    if name not in MODELS:
+        raise TableError(f"--model {name!r}; accepted are auto, {', '.join(MODELS)}")
+    public = "BSDRRegressor" if name == "bsdr" and ready.kind == "numbers" else MODELS[name]
+    cls = getattr(gnomon, public)
+    if name in ("dcagm", "bsdr") and ready.y is None:
+        raise TableError(f"--model {name} learns from labels; name their column with --target")
+    if name == "dcagm" and ready.kind == "numbers":
+        raise TableError(f"--model dcagm predicts classes; {asked.target!r} holds numbers")
+    return cls(**_parameters(cls, asked, name))
+
+
+def _choose(asked, ready):
+    if asked.model != "auto":
+        return asked.model.lower()
+    if ready.links is not None:
+        return "prpca"
+    if ready.chunks is not None:
+        return "dcagm"
+    return "ppca" if ready.y is None else "sppca"
+
+
+def _parameters(cls, asked, name):
+    known = cls().get_params()
+    wanted = {"n_components": asked.components, "random_state": asked.seed}
+    if asked.supervision is not None:
+        if "supervision" not in known:
+            raise TableError(f"--supervision is for sppca and kernel-sppca, not for {name}")
+        wanted["supervision"] = asked.supervision
+    return {key: value for key, value in wanted.items() if key in known}
+
+
+def fill_gaps(model, X, note):
+    """X without gaps, for a model that takes none: column means, and a note."""
+    if get_tags(model).input_tags.allow_nan or not hasattr(X, "dtype"):
+        return X
+    if not isinstance(X, np.ndarray) or not np.isnan(X).any():
+        return X
+    gaps = int(np.isnan(X).sum())
+    note(f"{type(model).__name__} takes no gaps; {gaps} were filled with column means")
+    return np.where(np.isnan(X), np.nanmean(X, axis=0), X)
+
+
+def extra_inputs(model, ready: Prepared) -> dict:
+    """What else the model's fit takes of this table."""
+    more = {}
+    if ready.links is not None and type(model).__name__ == "PRPCA":
+        more["links"] = ready.links
+    if ready.chunks is not None and type(model).__name__ == "DCAGM":
+        more["chunks"] = ready.chunks
+    return more
+
+
+def latent(model, X):
+    """Posterior mean and covariances (n, q, q), or None for a model without them."""
+    if hasattr(model, "posterior"):
+        found = model.posterior(X)
+        return np.asarray(found.mean, dtype=float), np.asarray(found.covariance)
+    return np.asarray(model.transform(X), dtype=float), None
+
+
+def standard_deviations(covariance):
+    """Square roots of the diagonals (n, q) of covariances (n, q, q)."""
+    return np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
+
+
+def save_fit(model, path, recipe: Recipe, roles: dict):
+    """The model file with the rule for its tables."""
+    notes = {"recipe": recipe.to_notes(), "roles": roles}
+    return modelfile.save(model, path, notes=notes)
+
+
+def load_fit(path) -> Fitted:
+    """What `save_fit` wrote."""
+    file = modelfile.read(path)
+    if "recipe" not in file.notes:
+        raise TableError(
+            f"{path} was saved in Python, without a rule for tables; fit it with gnomon fit"
+        )
+    notes = file.notes
+    recipe = Recipe.from_notes(notes["recipe"])
+    return Fitted(file.model(), recipe, notes["roles"], file.document)
+
+
+def _target(table, asked):
+    if asked.target is None:
+        return None, None
+    column = table.column(asked.target)
+    texts = as_texts(column)
+    missing = np.array([text is None or text == asked.unlabelled for text in texts])
+    if missing.all():
+        raise TableError(f"the target {asked.target!r} of {table.path} has no value")
+    kind = _task(column, texts[~missing], asked)
+    _check_variety(table, asked.target, texts[~missing], kind)
+    if kind == "classes":
+        return np.where(missing, None, texts), kind
+    pairs = zip(texts, missing, strict=True)
+    try:
+        values = np.array([np.nan if gap else float(t) for t, gap in pairs])
+    except ValueError as error:
+        raise TableError(f"the target {asked.target!r} is no number: {error}") from None
+    return values, kind
+
+
+def _task(column, texts, asked):
+    if asked.task != "auto":
+        return asked.task
+    whole = all(text.lstrip("-").isdigit() for text in texts)
+    if kind_of(column) == "number" and not (whole and len(set(texts)) <= FEW_CLASSES):
+        return "classes" if column.type == "bool" else "numbers"
+    return "classes"
+
+
+def _check_variety(table, name, texts, kind):
+    values = set(texts)
+    if len(values) == 1:
+        raise TableError(
+            f"the target {name!r} of {table.path} has only one value, {values.pop()!r}; "
+            "two at least are wanted"
+        )
+    if kind == "classes" and len(values) > max(FEW_CLASSES, len(texts) // 2):
+        raise TableError(
+            f"the target {name!r} of {table.path} has {len(values)} different texts in "
+            f"{len(texts)} rows; it looks like a name, not like classes"
+        )
+
+
+def _chunk_ids(column):
+    texts = as_texts(column)
+    present = sorted({text for text in texts if text is not None})
+    codes = {text: i for i, text in enumerate(present)}
+    return np.array([codes.get(text, -1) for text in texts])
+
+
+def _read_links(path, ids):
+    edges = read_table(path)
+    if len(edges.names) < 2:
+        raise TableError(f"{path} has one column; two with the names of linked rows are wanted")
+    ends = [as_texts(edges.column(name)) for name in edges.names[:2]]
+    known = set(ids)
+    if len(known) < len(ids):
+        raise TableError("links need a name of its own for every row; name one with --id")
+    unknown = [end for end in np.concatenate(ends) if end not in known]
+    if unknown:
+        raise TableError(
+            f"{path} links {unknown[0]!r}, which is no row of the table; "
+            "rows are named by --id, or numbered from 1"
+        )
+    weights = as_numbers(edges.column(edges.names[2])) if len(edges.names) > 2 else None
+    pairs = list(zip(*ends, strict=True))
+    return gnomon.Links.from_edges(pairs, nodes=list(ids), weights=weights)
+
+
+def count_labelled(y) -> int:
+    """Number of rows with a label."""
+    return 0 if y is None else int(is_labelled(y).sum())
