@@ -6,13 +6,16 @@ from pathlib import Path
 
 import numpy as np
 
+import gnomon
 from gnomon.exceptions import TableError
 from gnomon.tools import results, workflow
-from gnomon.tools.evaluation import held_out, is_labelled
+from gnomon.tools.evaluation import held_out
 from gnomon.tools.recipe import SCALES, apply
 from gnomon.tools.report import Subject, write_report
 from gnomon.tools.tables import read_table
 
+# What of a comparison goes to its table.
+COMPARED = ("model", "n_components", "score", "sd", "chosen", "mark", "control", "seconds")
 TASKS = ("auto", "classes", "numbers")
 
 
@@ -24,17 +27,15 @@ def fit(console, *, path, out, reading, asked):
         ready = workflow.prepare(table, asked, console.note)
     model, X = _fitted(console, asked, ready)
     folder = _folder(out)
-    roles = {"id": asked.id, "target": asked.target, "kind": ready.kind}
-    console.wrote(workflow.save_fit(model, folder / "model.gnomon", ready.recipe, roles))
-    Z, covariance = _embedding(console, model, X)
-    _write_embedding(console, folder / "embedding.csv", ready, Z, covariance)
-    _write_predictions(console, folder / "predictions.csv", model, X, ready)
+    console.wrote(workflow.save_fit(model, folder / "model.gnomon", ready.recipe, asked))
+    with console.stage("placing the rows"):
+        subject = Subject(model, table, ready, asked, X)
+    _write_embedding(console, folder / "embedding.csv", subject)
+    _write_predictions(console, folder / "predictions.csv", subject)
     with console.stage("scoring on held-out rows") as tell:
-        score = _score(model, X, ready, tell)
-    subject = Subject(model, table, ready._replace(X=X), asked, Z, covariance, score=score)
-    _write_report(console, folder / "report.html", subject)
-    pairs = _summary(model, ready, score) | {"report": str(folder / "report.html")}
-    console.result(pairs, {"score": score and score._asdict()})
+        subject.score = _score(subject, tell)
+    report_path = _write_report(console, folder / "report.html", subject)
+    _conclude(console, subject, report_path)
 
 
 def _fitted(console, asked, ready):
@@ -60,8 +61,9 @@ def _teller(tell):
 def transform(console, *, model_path, path, out, reading):
     """Write the embedding of a table."""
     fitted, _, X, ids = _opened(console, model_path, path, reading)
-    Z, covariance = _embedding(console, fitted.model, X)
-    deviations = None if covariance is None else workflow.standard_deviations(covariance)
+    with console.stage("placing the rows"):
+        Z, covariance = workflow.latent(fitted.model, X)
+    deviations = workflow.standard_deviations(covariance)
     out = out or Path(f"{path.stem}-embedding.csv")
     _write(console, out, results.embedding_columns(ids, Z, deviations))
 
@@ -91,18 +93,89 @@ def impute(console, *, model_path, path, out, reading):
     _write(console, out, results.imputed_columns(fitted.recipe, table, filled, deviations))
 
 
+def compare(console, *, path, out, reading, asked, components):
+    """Compare projections on a table; say which one to use."""
+    asked = _question({"components": "auto", "supervision": None} | asked)
+    if asked.target is None:
+        raise TableError("compare scores by the target; name its column with --target")
+    sizes = [_number("--components", part, int) for part in components.split(",")]
+    with console.stage(f"reading {path}"):
+        table = read_table(path, **reading._asdict())
+        ready = workflow.prepare(table, asked, console.note)
+    result = _compared(console, ready, asked.seed, sizes)
+    if out is not None:
+        columns = {name: [getattr(row, name) for row in result.rows] for name in COMPARED}
+        console.wrote(results.write_rows(_folder(out) / "comparison.csv", columns))
+    console.text(str(result), {"recommendation": result.recommendation, "code": result.code})
+
+
+def _compared(console, ready, seed, sizes=(2, 5, 10)):
+    with console.warnings_as_notes():
+        return gnomon.compare(
+            ready.X,
+            ready.y,
+            target=ready.kind,
+            n_components=sizes,
+            links=ready.links,
+            chunks=ready.chunks,
+            random_state=seed,
+            progress="auto" if console.is_talking else False,
+        )
+
+
+def report(console, *, model_path, path, out, reading):
+    """Write the report of a model on a table."""
+    fitted = workflow.load_fit(model_path)
+    with console.stage(f"reading {path}"):
+        table = read_table(path, **reading._asdict())
+        ready, asked = workflow.prepare_again(fitted, table, console.note)
+    X = workflow.fill_gaps(fitted.model, ready.X, console.note)
+    subject = Subject(fitted.model, table, ready, asked, X)
+    with console.stage("scoring on held-out rows") as tell:
+        subject.score = _score(subject, tell)
+    _conclude(console, subject, _write_report(console, out, subject))
+
+
+def demo(console, *, out):
+    """Fit, compare and report on bundled data with few labels and some gaps."""
+    from gnomon.tools.demo import ASKED, OPTIONS, hidden_accuracy, write_wine
+
+    folder = _folder(out)
+    path = console.wrote(write_wine(folder / "wine.csv"))
+    console.say(f"{path}: 178 wines, 13 measurements, 15 labels, one cell in twenty empty")
+    table = read_table(path)
+    ready = workflow.prepare(table, ASKED, console.note)
+    model, X = _fitted(console, ASKED, ready)
+    console.wrote(workflow.save_fit(model, folder / "model.gnomon", ready.recipe, ASKED))
+    subject = Subject(model, table, ready, ASKED, X)
+    _write_embedding(console, folder / "embedding.csv", subject)
+    _write_predictions(console, folder / "predictions.csv", subject)
+    with console.stage("scoring on held-out rows") as tell:
+        subject.score = _score(subject, tell)
+    result = _compared(console, ready, ASKED.seed, (2, 5))
+    console.say(result.recommendation)
+    command = shlex.join(["gnomon", "fit", str(path), *OPTIONS, "--out", str(folder)])
+    report_path = _write_report(
+        console, folder / "report.html", subject, command=command, comparison=result
+    )
+    console.say(
+        f"of the {178 - 15} labels that were hidden, {hidden_accuracy(subject):.1%} are found"
+    )
+    _conclude(console, subject, report_path.resolve())
+
+
 def inspect(console, *, model_path):
     """Say what is in a model file."""
     from gnomon.tools import modelfile
 
     file = modelfile.read(model_path)
     model = file.document["model"]
-    roles = file.notes.get("roles", {})
+    asked = file.notes.get("question", {})
     pairs = {
         "model": model["estimator"],
         "format": file.document["format"],
         "parameters": ", ".join(f"{k}={v}" for k, v in model["params"].items() if v is not None),
-        "target": roles.get("target"),
+        "target": asked.get("target"),
         "attributes": ", ".join(model["attributes"]),
         "versions": ", ".join(f"{k} {v}" for k, v in file.document["versions"].items()),
         "arrays": f"{len(file.arrays)}, {sum(a.nbytes for a in file.arrays.values())} bytes",
@@ -142,7 +215,7 @@ def _opened(console, model_path, path, reading):
         table = read_table(path, **reading._asdict())
         X = apply(fitted.recipe, table, console.note)
     X = workflow.fill_gaps(fitted.model, X, console.note)
-    id_column = fitted.roles["id"]
+    id_column = fitted.asked.id
     known = id_column if id_column in table.names else None
     return fitted, table, X, workflow.row_names(table, known, X.shape[0])
 
@@ -155,11 +228,6 @@ def _folder(out):
     return folder
 
 
-def _embedding(console, model, X):
-    with console.stage("placing the rows"):
-        return workflow.latent(model, X)
-
-
 def _write(console, out, columns):
     written = results.write_rows(out, columns)
     if str(out) != "-":
@@ -167,48 +235,58 @@ def _write(console, out, columns):
         console.result({"rows": len(next(iter(columns.values()))), "written": str(written)})
 
 
-def _write_embedding(console, path, ready, Z, covariance):
-    deviations = None if covariance is None else workflow.standard_deviations(covariance)
-    more = {} if ready.y is None else {"target": ready.y}
-    columns = results.embedding_columns(ready.ids, Z, deviations, more)
+def _write_embedding(console, path, subject):
+    deviations = workflow.standard_deviations(subject.covariance)
+    y = subject.ready.y
+    columns = results.embedding_columns(
+        subject.ready.ids, subject.Z, deviations, {} if y is None else {subject.asked.target: y}
+    )
     return console.wrote(results.write_rows(path, columns))
 
 
-def _write_predictions(console, path, model, X, ready):
+def _write_predictions(console, path, subject):
     """Predictions for the rows without a label, if there are any."""
-    if ready.y is None or not hasattr(model, "predict"):
-        return None
-    rows = np.flatnonzero(~is_labelled(ready.y))
-    if len(rows) == 0:
-        return None
-    columns = results.prediction_columns(model, X[rows], ready.ids[rows])
-    return console.wrote(results.write_rows(path, columns))
+    if not subject.predicts or subject.labelled.all():
+        return
+    rows = np.flatnonzero(~subject.labelled)
+    columns = results.prediction_columns(subject.model, subject.X[rows], subject.ready.ids[rows])
+    console.wrote(results.write_rows(path, columns))
 
 
-def _write_report(console, path, subject, comparison=None):
+def _write_report(console, path, subject, *, command=None, comparison=None):
+    command = command or shlex.join(["gnomon", *sys.argv[1:]])
     with console.stage("writing the report"):
         written = write_report(
-            path, subject, command=command_line(), notes=console.notes, comparison=comparison
+            path, subject, command=command, notes=console.notes, comparison=comparison
         )
     return console.wrote(written)
 
 
-def _score(model, X, ready, tell):
-    chunks = ready.chunks if type(model).__name__ == "DCAGM" else None
-    return held_out(model, X, ready.y, ready.kind, chunks=chunks, tell=tell)
+def _score(subject, tell):
+    chunks = subject.ready.chunks if type(subject.model).__name__ == "DCAGM" else None
+    ready = subject.ready
+    return held_out(subject.model, subject.X, ready.y, ready.kind, chunks=chunks, tell=tell)
 
 
-def _summary(model, ready, score):
-    n, d = ready.X.shape
-    labelled = workflow.count_labelled(ready.y)
+def _conclude(console, subject, report_path):
+    n, d = subject.ready.X.shape
+    labelled = "" if subject.labelled is None else f", {int(subject.labelled.sum())} labelled"
     pairs = {
-        "model": f"{type(model).__name__}, {model.transform(ready.X[:1]).shape[1]} components",
-        "rows": f"{n}, {labelled} labelled" if ready.y is not None else f"{n}",
+        "model": f"{type(subject.model).__name__}, {subject.Z.shape[1]} dimensions",
+        "rows": f"{n}{labelled}",
         "features": f"{d}",
     }
-    if score is not None:
-        pairs["held out"] = describe(score)
-    return pairs
+    if subject.score is not None:
+        pairs["held out"] = describe(subject.score)
+    plain = {
+        "model": type(subject.model).__name__,
+        "dimensions": subject.Z.shape[1],
+        "rows": n,
+        "features": d,
+        "labelled": None if subject.labelled is None else int(subject.labelled.sum()),
+        "held out": None if subject.score is None else subject.score._asdict(),
+    }
+    console.result(pairs | {"report": str(report_path)}, plain)
 
 
 def describe(score) -> str:
@@ -217,8 +295,3 @@ def describe(score) -> str:
     if score.control is not None:
         text += f"; with permuted labels {score.control:.3f}"
     return text
-
-
-def command_line() -> str:
-    """The command as it was typed."""
-    return shlex.join(["gnomon", *sys.argv[1:]])

@@ -14,7 +14,6 @@ class Console:
         self.quiet, self.as_json = quiet, as_json
         self.files: list[str] = []
         self.notes: list[str] = []
-        self._status = None
 
     def note(self, text):
         """Something worth knowing about the data, said once and kept for the report."""
@@ -24,7 +23,7 @@ class Console:
 
     def say(self, text):
         """A line for people."""
-        if not (self.quiet or self.as_json):
+        if self.is_talking:
             self._err.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def wrote(self, path):
@@ -40,6 +39,18 @@ class Console:
         elif not self.quiet:
             self._table(pairs)
 
+    def text(self, text, values: dict):
+        """A text for people, values for programs."""
+        if self.as_json:
+            self.result(values)
+        elif not self.quiet:
+            print(text)
+
+    @property
+    def is_talking(self) -> bool:
+        """Whether progress is wanted."""
+        return not (self.quiet or self.as_json)
+
     def _table(self, pairs):
         from rich.table import Table
         from rich.text import Text
@@ -54,7 +65,7 @@ class Console:
     @contextmanager
     def stage(self, title):
         """A line that lives while the stage does; yields a function that adds to it."""
-        if self.quiet or self.as_json or not self._err.is_terminal:
+        if not (self.is_talking and self._err.is_terminal):
             yield lambda text: None
             return
         with self._err.status(title) as status:

@@ -24,6 +24,8 @@ def read_matrix(path, suffix):
     except (ValueError, TypeError, LookupError, OSError, MemoryError, zipfile.BadZipFile) as error:
         text = " ".join(str(error).split())[:200]
         raise TableError(f"{path} cannot be read: {text}") from error
+    if isinstance(matrix, bytes):
+        raise TableError(f"{path} holds something else than arrays; a matrix of numbers is wanted")
     if matrix.ndim != 2 or 0 in matrix.shape or matrix.dtype.kind not in "biuf":
         raise TableError(
             f"{path} holds an array of shape {matrix.shape} and dtype {matrix.dtype}; "

@@ -209,13 +209,13 @@ def _finite(values, where):
 
 def _mapped(parts, width):
     """Rows in a temporary file, float32, that goes away with the array."""
-    file = tempfile.TemporaryFile(prefix="gnomon-")
     n_rows = 0
-    for part in parts:
-        file.write(part.astype(np.float32).tobytes())
-        n_rows += len(part)
-    file.flush()
-    return np.memmap(file, dtype=np.float32, mode="r", shape=(n_rows, width))
+    with tempfile.TemporaryFile(prefix="gnomon-") as file:
+        for part in parts:
+            file.write(part.astype(np.float32).tobytes())
+            n_rows += len(part)
+        file.flush()
+        return np.memmap(file, dtype=np.float32, mode="r", shape=(n_rows, width))
 
 
 def _plan_matrix(table, scaled):

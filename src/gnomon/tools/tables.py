@@ -4,7 +4,9 @@ A table is a sequence of batches; what fits in memory is one batch. Named column
 arrays; formats that hold a matrix (npz, mtx, svmlight, h5ad) keep it beside their columns.
 """
 
+import codecs
 import difflib
+import io
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -53,13 +55,15 @@ class Table(NamedTuple):
         """A whole column."""
         self.check(name)
         parts = [batch.columns[name] for batch in self.batches()]
-        return parts[0] if len(parts) == 1 else pa.chunked_array([c for p in parts for c in p])
+        chunks = [chunk for part in parts for chunk in part.chunks]
+        return pa.chunked_array(chunks, parts[0].type)
 
 
 def read_table(path, *, encoding="utf-8", separator=None, decimal=".") -> Table:
     """The table in a csv, tsv, parquet, feather, npz, mtx, svmlight or h5ad file."""
     path = Path(path)
     _check_file(path)
+    _explained(path, lambda: codecs.lookup(encoding))
     suffix = _suffix(path)
     if suffix in READERS:
         return _checked(READERS[suffix](path))
@@ -191,15 +195,13 @@ def _read_text(path, suffix, encoding, separator, decimal):
     if path.stat().st_size > STREAM_ABOVE:
         return _stream(path, lambda: _explained(path, lambda: csv.open_csv(path, **options)))
     data = _explained(path, lambda: csv.read_csv(path, **options))
-    data = data.rename_columns(_named(data.column_names))
+    data = data.rename_columns(_named(_explained(path, lambda: data.column_names)))
     _check_encoding(path, data.schema)
     return _from_arrow(path, data)
 
 
 def _sniff(path, encoding):
     """The separator that the first line has most of."""
-    import io
-
     with pa.input_stream(str(path), compression="detect") as stream:
         start = stream.read(2**16)
     line = io.StringIO(start.decode(encoding, errors="replace")).readline()
@@ -213,7 +215,7 @@ def _named(names):
 
 def _check_encoding(path, schema):
     for field in schema:
-        if pa.types.is_binary(field.type) or "\ufffd" in field.name:
+        if pa.types.is_binary(field.type):
             raise TableError(
                 f"{path} is not UTF-8 in column {field.name!r}; "
                 "say --encoding latin-1 (or what it is)"
@@ -234,7 +236,7 @@ def _explained(path, read):
 def _stream(path, open_reader):
     """A table whose batches are read when they are asked for."""
     schema = open_reader().schema
-    names = _named(schema.names)
+    names = _named(_explained(path, lambda: schema.names))
     _check_encoding(path, schema)
 
     def batches() -> Iterator[Batch]:

@@ -9,7 +9,6 @@ from sklearn.utils import get_tags
 import gnomon
 from gnomon.exceptions import TableError
 from gnomon.tools import modelfile
-from gnomon.tools.evaluation import is_labelled
 from gnomon.tools.recipe import Recipe, apply, plan
 from gnomon.tools.tables import Table, as_numbers, as_texts, kind_of, read_table
 
@@ -33,7 +32,7 @@ class Question(NamedTuple):
     task: str = "auto"
     components: int | str = "auto"
     unlabelled: str | None = None
-    links: Path | None = None
+    links: Path | str | None = None
     chunks: str | None = None
     id: str | None = None
     ignore: tuple[str, ...] = ()
@@ -59,8 +58,7 @@ class Fitted(NamedTuple):
 
     model: Any
     recipe: Recipe
-    roles: dict
-    document: dict
+    asked: Question
 
 
 def prepare(table: Table, asked: Question, note) -> Prepared:
@@ -93,12 +91,12 @@ def build(asked: Question, ready: Prepared):
     name = _choose(asked, ready)
     if name not in MODELS:
         raise TableError(f"--model {name!r}; accepted are auto, {', '.join(MODELS)}")
-    public = "BSDRRegressor" if name == "bsdr" and ready.kind == "numbers" else MODELS[name]
-    cls = getattr(gnomon, public)
     if name in ("dcagm", "bsdr") and ready.y is None:
         raise TableError(f"--model {name} learns from labels; name their column with --target")
     if name == "dcagm" and ready.kind == "numbers":
         raise TableError(f"--model dcagm predicts classes; {asked.target!r} holds numbers")
+    public = "BSDRRegressor" if name == "bsdr" and ready.kind == "numbers" else MODELS[name]
+    cls = getattr(gnomon, public)
     return cls(**_parameters(cls, asked, name))
 
 
@@ -152,13 +150,30 @@ def latent(model, X):
 
 
 def standard_deviations(covariance):
-    """Square roots of the diagonals (n, q) of covariances (n, q, q)."""
+    """Square roots of the diagonals (n, q) of covariances (n, q, q), None of None."""
+    if covariance is None:
+        return None
     return np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
 
 
-def save_fit(model, path, recipe: Recipe, roles: dict):
+def prepare_again(fitted: Fitted, table: Table, note) -> tuple[Prepared, Question]:
+    """A table as a fitted model takes it; the target where the table has it."""
+    asked = fitted.asked
+    X = apply(fitted.recipe, table, note)
+    if asked.target not in table.names:
+        asked = asked._replace(target=None)
+    if asked.id not in table.names:
+        asked = asked._replace(id=None)
+    y, kind = _target(table, asked)
+    ids = row_names(table, asked.id, X.shape[0])
+    return Prepared(X, y, kind, ids, None, None, fitted.recipe), asked
+
+
+def save_fit(model, path, recipe: Recipe, asked: Question):
     """The model file with the rule for its tables."""
-    notes = {"recipe": recipe.to_notes(), "roles": roles}
+    links = None if asked.links is None else str(asked.links)
+    question = asked._replace(links=links)._asdict()
+    notes = {"recipe": recipe.to_notes(), "question": question}
     return modelfile.save(model, path, notes=notes)
 
 
@@ -171,7 +186,7 @@ def load_fit(path) -> Fitted:
         )
     notes = file.notes
     recipe = Recipe.from_notes(notes["recipe"])
-    return Fitted(file.model(), recipe, notes["roles"], file.document)
+    return Fitted(file.model(), recipe, Question(**notes["question"]))
 
 
 def _target(table, asked):
@@ -241,8 +256,3 @@ def _read_links(path, ids):
     weights = as_numbers(edges.column(edges.names[2])) if len(edges.names) > 2 else None
     pairs = list(zip(*ends, strict=True))
     return gnomon.Links.from_edges(pairs, nodes=list(ids), weights=weights)
-
-
-def count_labelled(y) -> int:
-    """Number of rows with a label."""
-    return 0 if y is None else int(is_labelled(y).sum())

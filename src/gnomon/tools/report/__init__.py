@@ -20,14 +20,16 @@ from gnomon.tools.evaluation import Score, is_labelled
 from gnomon.tools.files import write_atomically
 from gnomon.tools.report import sections
 from gnomon.tools.report.payload import as_script, payload
+from gnomon.tools.workflow import latent
 
 
 class Subject:
-    """What a report is about: a fitted model, the table it saw and what it says of it."""
+    """What a report is about: a fitted model, the table, and X as the model takes it."""
 
-    def __init__(self, model, table, ready, asked, Z, covariance, *, score: Score | None = None):
+    def __init__(self, model, table, ready, asked, X, *, score: Score | None = None):
         self.model, self.table, self.ready, self.asked = model, table, ready, asked
-        self.Z, self.covariance, self.score = Z, covariance, score
+        self.X, self.score = X, score
+        self.Z, self.covariance = latent(model, X)
 
     @cached_property
     def labelled(self) -> Any:
@@ -42,14 +44,14 @@ class Subject:
     @cached_property
     def predicted(self) -> Any:
         """The predictions for all rows, or None."""
-        return np.asarray(self.model.predict(self.ready.X)) if self.predicts else None
+        return np.asarray(self.model.predict(self.X)) if self.predicts else None
 
     @cached_property
     def proba(self) -> Any:
         """The probabilities of the classes for all rows, or None."""
         if not (self.predicts and hasattr(self.model, "predict_proba")):
             return None
-        return np.asarray(self.model.predict_proba(self.ready.X))
+        return np.asarray(self.model.predict_proba(self.X))
 
     @property
     def certainty(self) -> Any:
@@ -84,7 +86,7 @@ def render(subject: Subject, *, command="", notes=(), comparison=None) -> str:
         picture_hint=sections.picture_hint(subject),
         score=sections.score(subject),
         labels=sections.labels(subject),
-        comparison=comparison,
+        comparison=sections.comparison(comparison),
         next_labels=sections.next_labels(subject),
         doubtful=sections.doubtful(subject),
         loadings=sections.loadings(subject),
@@ -114,7 +116,12 @@ def steps(subject) -> list[str]:
         out = "; ".join(f"{name!r} {reason}" for name, reason in recipe.left_out.items())
         lines.append(f"Left out: {out}.")
     if sections.gap_counts(subject).any():
-        lines.append("Gaps stayed gaps: the model takes them as unknown.")
+        filled = subject.X is not subject.ready.X
+        lines.append(
+            "Gaps were filled with column means, since this model takes none."
+            if filled
+            else "Gaps stayed gaps: the model takes them as unknown."
+        )
     return lines
 
 

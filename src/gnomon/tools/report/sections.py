@@ -101,6 +101,27 @@ def labels(subject):
     }
 
 
+def comparison(result):
+    """The chosen row of each model in a `Comparison`."""
+    if result is None:
+        return None
+    names = ["model", "dimensions", result.measure, "sd", "with shuffled labels", "seconds", ""]
+    rows = [
+        [
+            row.model,
+            row.n_components,
+            f"{row.score:.3f}",
+            f"{row.sd:.3f}",
+            "" if np.isnan(row.control) else f"{row.control:.3f}",
+            f"{row.seconds:.2f}",
+            row.mark,
+        ]
+        for row in result.rows
+        if row.chosen
+    ]
+    return {"sentence": result.recommendation, "names": names, "rows": rows}
+
+
 def next_labels(subject):
     """The unlabelled rows whose prediction is least sure."""
     if subject.proba is None or subject.labelled.all():

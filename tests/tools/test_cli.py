@@ -1,0 +1,314 @@
+"""The command line as a person uses it."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.datasets import load_iris
+
+pytest.importorskip("typer")
+pa = pytest.importorskip("pyarrow")
+from pyarrow import csv, parquet
+from typer.testing import CliRunner
+
+from gnomon.tools import commands, tables
+from gnomon.tools.cli import app
+
+KINDS = np.array(["setosa", "versicolor", "virginica"], dtype=object)
+
+
+def run(*arguments, code=0):
+    result = CliRunner().invoke(app, [str(a) for a in arguments])
+    assert result.exit_code == code, result.output + repr(result.exception)
+    return result
+
+
+def fails(*arguments):
+    """The one line that a wrong call prints."""
+    (line,) = run(*arguments, code=1).stderr.splitlines()[-1:]
+    assert line.startswith("gnomon: ")
+    return line
+
+
+@pytest.fixture(scope="module")
+def iris():
+    """Iris with few labels, gaps, a name for each flower, a date and a constant."""
+    X, y = load_iris(return_X_y=True)
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random(X.shape) < 0.05, np.nan, X)
+    labels = np.where(rng.random(len(y)) < 0.7, None, KINDS[y])
+    names = ["sepal length", "sepal width", "petal length", "petal width"]
+    columns = dict(zip(names, X.T, strict=True))
+    columns["species"] = labels
+    columns["flower"] = [f"flower {i}" for i in range(len(y))]
+    columns["picked"] = np.datetime64("2020-01-01") + rng.integers(0, 100, len(y))
+    columns["soil"] = rng.choice(["sand", "clay", "loam"], len(y))
+    columns["planet"] = ["earth"] * len(y)
+    return pa.table({name: pa.array(v, from_pandas=True) for name, v in columns.items()})
+
+
+@pytest.fixture
+def table(iris, tmp_path):
+    csv.write_csv(iris, tmp_path / "iris.csv")
+    parquet.write_table(iris, tmp_path / "iris.parquet")
+    return tmp_path / "iris.csv"
+
+
+@pytest.fixture
+def text(tmp_path):
+    def write(content, name="t.csv"):
+        (tmp_path / name).write_text(content)
+        return tmp_path / name
+
+    return write
+
+
+def rows(path):
+    return csv.read_csv(path).to_pydict()
+
+
+FIT = ("--id", "flower", "--ignore", "species", "--components", "2")
+
+
+@pytest.fixture
+def model(table, tmp_path):
+    run("fit", table, *FIT, "--out", tmp_path / "out")
+    return tmp_path / "out" / "model.gnomon"
+
+
+def test_help_imports_neither_sklearn_nor_tables_nor_plots():
+    code = (
+        "import sys; sys.argv = ['gnomon', '--help']\n"
+        "from gnomon.tools.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "heavy = {'sklearn', 'scipy', 'numpy', 'pandas', 'pyarrow', 'matplotlib', 'jinja2'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
+    assert "Fit a model to a table" in found.stdout
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["fit", "transform", "predict", "impute", "compare", "report", "inspect", "demo"],
+)
+def test_every_command_explains_itself_with_an_example(command):
+    assert f"gnomon {command}" in run(command, "--help").stdout
+
+
+def test_fit_writes_embedding_model_and_report(table, tmp_path):
+    result = run("fit", table, *FIT, "--out", tmp_path / "out")
+    embedding = rows(tmp_path / "out" / "embedding.csv")
+    assert list(embedding) == ["row", "z1", "z2", "sd1", "sd2"]
+    assert embedding["row"][:2] == ["flower 0", "flower 1"]
+    assert min(embedding["sd1"]) > 0
+    assert (tmp_path / "out" / "report.html").read_text().startswith("<!doctype html>")
+    assert "column 'planet' has only one value; left out" in result.stderr
+    assert "PPCA, 2 dimensions" in result.stdout
+
+
+def test_csv_and_parquet_give_the_same_model(table, tmp_path):
+    for suffix in ("csv", "parquet"):
+        run("fit", table.with_suffix(f".{suffix}"), *FIT, "--out", tmp_path / suffix)
+    models = [(tmp_path / s / "model.gnomon").read_bytes() for s in ("csv", "parquet")]
+    assert models[0] == models[1]
+
+
+def test_transform_gives_what_fit_gave(model, table):
+    out = model.parent / "again.csv"
+    run("transform", model, table.with_suffix(".parquet"), "--out", out)
+    first, again = rows(model.parent / "embedding.csv"), rows(out)
+    for name in first:
+        if name != "row":
+            assert_allclose(again[name], first[name], rtol=1e-12)
+
+
+def test_transform_writes_to_the_screen(model, table):
+    assert run("transform", model, table, "--out", "-").stdout.startswith('"row","z1"')
+
+
+def test_results_can_be_parquet(model, table, tmp_path):
+    run("transform", model, table, "--out", tmp_path / "z.parquet")
+    assert parquet.read_table(tmp_path / "z.parquet").num_rows == 150
+
+
+def test_impute_fills_gaps_and_keeps_the_rest(model, table, tmp_path):
+    run("impute", model, table, "--out", tmp_path / "full.csv")
+    before, after = rows(table), rows(tmp_path / "full.csv")
+    known = [v is not None for v in before["petal length"]]
+    assert not all(known)
+    assert None not in after["petal length"]
+    pairs = zip(before["petal length"], after["petal length"], known, strict=True)
+    assert all(a == b for b, a, seen in pairs if seen)
+    sd = after["petal length (sd)"]
+    assert [v is None for v in sd] == known
+    # Filled values are nearer to the truth than the mean of the column is.
+    truth = load_iris().data[:, 2]
+    gaps = ~np.array(known)
+    error = np.abs(np.array(after["petal length"])[gaps] - truth[gaps]).mean()
+    assert error < 0.5 * np.abs(truth[gaps] - truth.mean()).mean()
+
+
+def test_impute_fills_categories_and_dates(tmp_path, text):
+    lines = [f"{i % 2 * 4 + i % 3},{'ab'[i % 2]},2020-01-{1 + i % 2 * 20:02d}" for i in range(40)]
+    run("fit", text("x,k,d\n" + "\n".join(lines)), "-k", "1", "--out", tmp_path / "o")
+    path = text("x,k,d\n5,,\n0,,\n", "gaps.csv")
+    run("impute", tmp_path / "o" / "model.gnomon", path, "--out", tmp_path / "f.csv")
+    filled = rows(tmp_path / "f.csv")
+    assert filled["k"] == ["b", "a"]
+    assert filled["d"][0] > filled["d"][1]
+
+
+def test_inspect_says_what_is_in_a_file(model):
+    said = run("inspect", model, "--json").stdout
+    assert json.loads(said)["model"] == "PPCA"
+
+
+def test_report_can_be_made_later(model, table, tmp_path):
+    run("report", model, table, "--out", tmp_path / "later.html")
+    assert "flower 17" in (tmp_path / "later.html").read_text()
+
+
+def test_json_is_all_that_is_printed(table, tmp_path):
+    result = run("fit", table, *FIT, "--out", tmp_path / "o", "--json")
+    said = json.loads(result.stdout)
+    assert result.stderr == ""
+    assert said["model"] == "PPCA"
+    assert said["rows"] == 150
+    assert len(said["files"]) == 3
+    assert any("planet" in note for note in said["notes"])
+
+
+def test_quiet_says_nothing(table, tmp_path):
+    result = run("fit", table, *FIT, "--out", tmp_path / "o", "--quiet")
+    assert result.output == ""
+
+
+def test_cells_that_a_spreadsheet_would_run_are_quoted(text, tmp_path):
+    path = text("name,a,b\n=1+1,1,2\n@x,2,1\nok,4,3\n")
+    run("fit", path, "--id", "name", "-k", "1", "--out", tmp_path / "o")
+    assert rows(tmp_path / "o" / "embedding.csv")["row"] == ["'=1+1", "'@x", "ok"]
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "sentence"),
+    [
+        ("", (), "is empty; a header and rows are wanted"),
+        ("a,b\n", (), "has a header but no rows"),
+        ("a,a\n1,2\n", (), "has the column 'a' more than once; rename one of them"),
+        ("a,b\n1,2\n3\n", (), "Expected 2 columns, got 1"),
+        ("a,b\n1,x\n2,y\n", ("--target", "c"), "no target 'c'; it has 'a', 'b'"),
+        ("price,b\n1,x\n2,y\n", ("--target", "prise"), "did you mean 'price'?"),
+        ("a,b\n1,x\n2,x\n", ("--target", "b"), "has only one value, 'x'"),
+        ("a,b\n1,\n2,\n", ("--target", "b"), "has no value"),
+        ("a,b\n1,2\n2,3\n", ("--id", "z"), "has no id 'z'"),
+        ("a,b\n1,2\n2,3\n", ("--ignore", "z"), "has no column 'z'"),
+        ("a\n1\n1\n", (), "'a' has only one value"),
+        ("a,b\n1,2\n2,inf\n", (), "column 'b' has 1 infinite values"),
+        ("a,b\n1,2\n2,3\n", ("--components", "two"), "--components 'two'; a number or auto"),
+        ("a,b\n1,2\n2,4\n3,7\n", ("--components", "0"), "n_components == 0"),
+        ("a,b\n1,2\n2,4\n3,7\n", ("--model", "pca"), "--model 'pca'; accepted are auto, ppca"),
+        ("a,b\n1,2\n2,4\n3,7\n", ("--model", "dcagm"), "name their column with --target"),
+        ("a,b\n1,2\n2,4\n3,7\n", ("--task", "guess"), "--task 'guess'; accepted are auto"),
+        ("a,b\n1,2\n2,4\n3,7\n", ("--scale", "log"), "--scale 'log'; accepted are auto"),
+        ("a,b\n1,2\n2,4\n3,7\n", ("--supervision", "1", "-m", "ppca"), "not for ppca"),
+        ("a,b\n1,2\n2,4\n3,7\n", ("--links", "nowhere.csv"), "no file nowhere.csv"),
+        (
+            "a,b\n1,x\n2,y\n3,z\n4,u\n" * 9,
+            ("-t", "a", "--task", "numbers", "-m", "dcagm"),
+            "numbers",
+        ),
+    ],
+)
+def test_each_mistake_is_one_sentence(text, tmp_path, content, options, sentence):
+    assert sentence in fails("fit", text(content), *options, "--out", tmp_path / "o")
+
+
+def test_a_name_for_every_row_is_no_target(text, tmp_path):
+    path = text("a,b\n" + "".join(f"{i},name {i}\n" for i in range(60)))
+    line = fails("fit", path, "--target", "b", "--out", tmp_path / "o")
+    assert "looks like a name, not like classes" in line
+
+
+def test_bytes_that_are_no_text_are_named(tmp_path):
+    (tmp_path / "t.csv").write_bytes(b"a,b\n1,caf\xe9\n2,x\n")
+    line = fails("fit", tmp_path / "t.csv", "--out", tmp_path / "o")
+    assert "is not UTF-8 in column 'b'; say --encoding latin-1" in line
+    run("fit", tmp_path / "t.csv", "--encoding", "latin-1", "-k", "1", "--out", tmp_path / "o")
+
+
+def test_missing_and_foreign_files_are_named(tmp_path, table, text):
+    assert "there is no file" in fails("fit", tmp_path / "no.csv", "--out", tmp_path / "o")
+    assert "no such file" in fails("inspect", tmp_path / "no.gnomon")
+    assert "is not a gnomon model file" in fails("transform", table, table)
+    assert "--out" in fails("fit", table, *FIT, "--out", text("x", "file"))
+
+
+def test_a_model_saved_in_python_has_no_rule_for_tables(tmp_path, table):
+    import gnomon
+
+    path = gnomon.save(gnomon.PPCA(n_components=1), tmp_path / "m.gnomon")
+    assert "without a rule for tables" in fails("transform", path, table)
+
+
+def test_a_model_without_predictions_says_so(model, table):
+    assert "PPCA predicts nothing; fit a model with --target" in fails("predict", model, table)
+
+
+def test_a_table_without_the_columns_of_the_model_is_named(model, text):
+    path = text("sepal length\n1\n")
+    assert "has no column 'sepal width', which the model" in fails("transform", model, path)
+
+
+def test_debug_shows_the_traceback(tmp_path):
+    result = CliRunner().invoke(app, ["inspect", str(tmp_path / "no"), "--debug"])
+    assert isinstance(result.exception, FileNotFoundError)
+
+
+def test_an_unexpected_fault_asks_for_a_report(monkeypatch, table):
+    def broken(*args, **options):
+        raise KeyError("oops")
+
+    monkeypatch.setattr(commands, "inspect", broken)
+    assert "this should not happen (KeyError: 'oops'); run again with --debug" in fails(
+        "inspect", table
+    )
+
+
+def test_an_interruption_names_what_is_kept(monkeypatch, table, tmp_path):
+    def interrupted(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(commands, "held_out", interrupted)
+    result = run("fit", table, *FIT, "--out", tmp_path / "o", code=130)
+    assert "interrupted; kept: " in result.stderr
+    assert (tmp_path / "o" / "model.gnomon").exists()
+    assert (tmp_path / "o" / "embedding.csv").exists()
+    assert not (tmp_path / "o" / "report.html").exists()
+
+
+def test_a_large_table_is_fitted_from_batches(table, tmp_path, monkeypatch):
+    run("fit", table, *FIT, "--out", tmp_path / "whole")
+    monkeypatch.setattr(tables, "STREAM_ABOVE", 100)
+    monkeypatch.setattr(tables, "BATCH_BYTES", 2000)
+    run("fit", table, *FIT, "--out", tmp_path / "parts")
+    whole = rows(tmp_path / "whole" / "embedding.csv")
+    parts = rows(tmp_path / "parts" / "embedding.csv")
+    assert_allclose(parts["z1"], whole["z1"], rtol=1e-3, atol=1e-3)
+
+
+def test_matrices_are_fitted_and_read_again(tmp_path, rng):
+    X = rng.normal(size=(40, 2)) @ rng.normal(size=(2, 6)) + 0.1 * rng.normal(size=(40, 6))
+    np.savez(tmp_path / "t.npz", X=X)
+    run("fit", tmp_path / "t.npz", "-k", "2", "--out", tmp_path / "o")
+    model = tmp_path / "o" / "model.gnomon"
+    run("transform", model, tmp_path / "t.npz", "--out", tmp_path / "z.csv")
+    assert rows(tmp_path / "z.csv")["z1"] == rows(tmp_path / "o" / "embedding.csv")["z1"]
+    X[0, 0] = np.nan
+    np.savez(tmp_path / "g.npz", X=X)
+    run("impute", model, tmp_path / "g.npz", "--out", tmp_path / "f.csv")
+    assert rows(tmp_path / "f.csv")["x1 (sd)"][1] is None

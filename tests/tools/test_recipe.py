@@ -1,0 +1,132 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+pytest.importorskip("pyarrow")
+from gnomon.exceptions import TableError
+from gnomon.tools import modelfile, recipe, tables
+from gnomon.tools.recipe import Recipe, apply, plan
+from gnomon.tools.tables import read_table
+
+
+@pytest.fixture
+def table(tmp_path):
+    def write(text, name="t.csv"):
+        path = tmp_path / name
+        path.write_text(text)
+        return read_table(path)
+
+    return write
+
+
+ROWS = "a,kind,when,one,none,free\n" + "".join(
+    f"{a},{k},{w},7,,text {i}\n"
+    for i, (a, k, w) in enumerate(
+        zip([1, 2, "", 4] * 20, "xxyz" * 20, ["2020-01-01", "2020-02-01"] * 40, strict=True)
+    )
+)
+
+
+def test_columns_become_features_by_the_stated_rule(table):
+    rule = plan(table(ROWS))
+    assert rule.names == ["a", "kind=y", "kind=z", "when"]
+    X = apply(rule, table(ROWS))
+    assert_allclose(np.nanmean(X, axis=0), 0, atol=1e-12)
+    assert_allclose(np.nanvar(X, axis=0), [1, 0.5, 0.5, 1])
+    assert_array_equal(np.isnan(X).sum(axis=0), [20, 0, 0, 0])
+
+
+def test_useless_columns_are_left_out_by_name(table):
+    left = plan(table(ROWS)).left_out
+    assert left["one"] == "has only one value"
+    assert left["none"] == "is empty"
+    assert left["free"].startswith("has more than 50")
+
+
+def test_batches_give_what_the_whole_gives(table, monkeypatch):
+    whole_rule = plan(table(ROWS))
+    whole = apply(whole_rule, table(ROWS))
+    monkeypatch.setattr(tables, "STREAM_ABOVE", 10)
+    monkeypatch.setattr(tables, "BATCH_BYTES", 700)
+    pieces = table(ROWS)
+    assert sum(1 for _ in pieces.batches()) > 2
+    rule = plan(pieces)
+    X = apply(rule, pieces)
+    assert rule.names == whole_rule.names
+    assert isinstance(X, np.memmap)
+    assert_allclose(X, whole, rtol=1e-5, atol=1e-6)
+
+
+def test_the_spread_of_far_numbers_keeps_its_digits(table, monkeypatch):
+    text = "a\n" + "".join(f"{1_000_000_000 + i % 10}\n" for i in range(1000))
+    monkeypatch.setattr(tables, "STREAM_ABOVE", 10)
+    monkeypatch.setattr(tables, "BATCH_BYTES", 1000)
+    (feature,) = plan(table(text)).features
+    assert_allclose(feature.scale, np.std(np.arange(10)), rtol=1e-9)
+
+
+def test_a_rule_survives_a_model_file(table, tmp_path):
+    import gnomon
+
+    rule = plan(table(ROWS))
+    X = apply(rule, table(ROWS))
+    model = gnomon.PPCA(n_components=1).fit(X)
+    path = modelfile.save(model, tmp_path / "m", notes={"recipe": rule.to_notes()})
+    back = Recipe.from_notes(modelfile.read(path).notes["recipe"])
+    assert_array_equal(apply(back, table(ROWS)), X)
+
+
+def test_an_unknown_level_is_a_gap_and_said(table):
+    said = []
+    X = apply(plan(table(ROWS)), table("a,kind,when\n1,new,2020-01-01\n"), said.append)
+    assert np.isnan(X[0, 1:3]).all()
+    assert "'new', not there at the fit" in said[0]
+
+
+def test_a_missing_column_is_named(table):
+    with pytest.raises(TableError, match="no column 'kind', which the model was fitted on"):
+        apply(plan(table(ROWS)), table("a,when\n1,2020-01-01\n"))
+
+
+def test_text_where_numbers_were_is_named(table):
+    with pytest.raises(TableError, match="column 'a' holds string"):
+        apply(plan(table(ROWS)), table("a,kind,when\nlots,x,2020-01-01\n"))
+
+
+def test_infinite_values_are_named(table):
+    with pytest.raises(TableError, match="column 'a' has 1 infinite value"):
+        plan(table("a,b\n1,2\ninf,3\n"))
+
+
+def test_a_table_without_a_useful_column_is_refused(table):
+    with pytest.raises(TableError, match="no column to fit: 'a' has only one value"):
+        plan(table("a\n1\n1\n"))
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_matrices_stay_as_they_are_unless_asked(tmp_path, rng, dense):
+    X = rng.poisson(1, size=(9, 3)) * np.array([1.0, 10.0, 100.0])
+    if dense:
+        np.savez(tmp_path / "t.npz", X=X)
+    else:
+        sparse.save_npz(tmp_path / "t.npz", sparse.csr_array(X))
+    data = read_table(tmp_path / "t.npz")
+    same = apply(plan(data), data)
+    assert_array_equal(same if dense else same.toarray(), X)
+    scaled = apply(plan(data, scale="standard"), data)
+    assert sparse.issparse(scaled) is not dense
+    assert_allclose((scaled if dense else scaled.toarray()).std(axis=0), 1)
+
+
+def test_a_matrix_of_another_width_is_refused(tmp_path):
+    np.savez(tmp_path / "a.npz", X=np.ones((3, 2)))
+    np.savez(tmp_path / "b.npz", X=np.ones((3, 4)))
+    with pytest.raises(TableError, match="4 columns; the model was fitted on 2"):
+        apply(plan(read_table(tmp_path / "a.npz")), read_table(tmp_path / "b.npz"))
+
+
+def test_the_most_frequent_level_is_the_reference():
+    tally = recipe.Tally("text")
+    tally.levels, tally.n = {"b": 5, "a": 3, "c": 2}, 10
+    assert tally.feature("k", True).names == ["k=a", "k=c"]
