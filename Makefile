@@ -20,6 +20,9 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[plot,cli,files,dask,graph]" --group test
 	touch $@
 
+demo: $(READY)
+	$(BIN)/gnomon demo --out demo
+
 test: $(READY)
 	$(BIN)/python -m pytest -n 2
 
