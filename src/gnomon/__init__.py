@@ -21,6 +21,7 @@ _HOMES: dict[str, str] = {
     "DCAGM": "gnomon.estimators.dcagm",
     "chunks_from_pairs": "gnomon.estimators.chunks",
     "displays": "gnomon.displays",
+    "SPPCA": "gnomon.estimators.sppca",
 }
 
 __all__ = sorted(_HOMES)

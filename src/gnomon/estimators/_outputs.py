@@ -45,16 +45,17 @@ def encode_targets(y, n_samples, target="auto", weights=None) -> Targets:
     its entries are 0, 1 or NaN, and numeric otherwise.
     """
     if y is None:
-        nothing = np.zeros((n_samples, 0))
-        coding = Coding("none", NO_CLASSES, np.zeros(0), np.ones(0), True)
-        return Targets(nothing, nothing.astype(bool), coding)
+        return _no_targets(n_samples)
     kind = _detect_kind(y) if target == "auto" else target
     if kind == "classes":
-        return _encode_contrasts(encode_classes(y, n_samples))
+        classes = encode_classes(y, n_samples)
+        return _encode_contrasts(classes) if len(classes.names) else _no_targets(n_samples)
     values, one_column = _as_numbers(y, n_samples)
     if kind == "multilabel":
         _check_indicators(values)
     observed = np.isfinite(values)
+    if not observed.any():
+        return _no_targets(n_samples)
     center = _observed_means(values, observed, weights)
     scale = np.ones_like(center)
     if kind == "numeric":
@@ -95,25 +96,24 @@ def decode_predictions(columns, coding: Coding) -> np.ndarray:
     return scores[:, 0] if coding.one_column else scores
 
 
+def _no_targets(n_samples):
+    nothing = np.zeros((n_samples, 0))
+    coding = Coding("none", NO_CLASSES, np.zeros(0), np.ones(0), True)
+    return Targets(nothing, nothing.astype(bool), coding)
+
+
 def _detect_kind(y):
-    if sparse.issparse(y) or (np.ndim(y) == 2 and np.shape(y)[1] > 1):
+    y = _array(y)
+    if y.ndim == 2 and y.shape[1] > 1:
         values = _numbers(y)
         finite = values[np.isfinite(values)]
         return "multilabel" if np.isin(finite, (0, 1)).all() else "numeric"
-    if not _is_float(y):
+    if y.dtype.kind != "f":
         return "classes"
     values = _numbers(y).ravel()
     values = values[np.isfinite(values) & (values != UNLABELLED)]
     repeated = 2 * len(np.unique(values)) <= len(values)
     return "classes" if len(values) and repeated and has_classes(values) else "numeric"
-
-
-def _is_float(y):
-    if isinstance(y, np.ma.MaskedArray):
-        return y.dtype.kind == "f"
-    if hasattr(y, "to_numpy"):
-        y = y.to_numpy()
-    return np.asarray(y).dtype.kind == "f"
 
 
 def _as_numbers(y, n_samples):
@@ -128,14 +128,19 @@ def _as_numbers(y, n_samples):
     return values, one_column
 
 
+def _array(y):
+    """Y as an array, masked where it is; a data frame or a sparse array becomes a plain one."""
+    if isinstance(y, np.ma.MaskedArray):
+        return y
+    if sparse.issparse(y):
+        return y.toarray()
+    return np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+
+
 def _numbers(y):
+    y = _array(y)
     if isinstance(y, np.ma.MaskedArray):
         return np.ma.filled(y.astype(float), np.nan)
-    if sparse.issparse(y):
-        return y.toarray().astype(float)
-    if hasattr(y, "to_numpy"):
-        y = y.to_numpy()
-    y = np.asarray(y)
     if y.ndim not in (1, 2):
         raise ValueError(f"y has {y.ndim} dimensions; accepted are a vector or a matrix")
     if y.dtype.kind == "c":
@@ -187,3 +192,19 @@ def _observed_means(values, observed, weights):
 
 def _standardise(values, coding):
     return np.where(np.isfinite(values), (values - coding.center) / coding.scale, 0.0)
+
+
+def decode_covariance(covariances, coding: Coding) -> np.ndarray:
+    """Covariances (P, c, c) of the columns in the user's units; for classes (P, C, C)."""
+    if coding.kind == "classes":
+        H = contrasts(len(coding.classes))
+        return H @ covariances @ H.T
+    return covariances * np.outer(coding.scale, coding.scale)
+
+
+def restore(columns, observed, predicted, coding: Coding) -> np.ndarray:
+    """Y in the user's form with its gaps filled: by predicted classes, or by the columns."""
+    scores = decode_scores(columns, coding)
+    if coding.kind == "classes":
+        return np.where(observed.any(axis=1), coding.classes[np.argmax(scores, axis=1)], predicted)
+    return scores[:, 0] if coding.one_column else scores

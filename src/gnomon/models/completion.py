@@ -86,6 +86,8 @@ def class_weights(codes, weights) -> np.ndarray:
 
 def same_pattern(observed) -> list[np.ndarray]:
     """Columns grouped by the rows on which they are seen."""
+    if observed.shape[1] == 0:
+        return []
     if observed.all():
         return [np.arange(observed.shape[1])]
     _, group = np.unique(observed, axis=1, return_inverse=True)
@@ -95,6 +97,8 @@ def same_pattern(observed) -> list[np.ndarray]:
 def residual_covariance(E, weights) -> np.ndarray:
     """Covariance of residuals (n, c) with gaps, shrunk towards a sphere; I where there are none."""
     seen = ~np.isnan(E)
+    if not seen.any():
+        return np.eye(E.shape[1])
     E = np.where(seen, E, 0.0)
     counts = np.maximum((weights[:, None] * seen).T @ seen.astype(float), TINY)
     S = (weights[:, None] * E).T @ E / counts

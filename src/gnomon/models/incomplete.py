@@ -130,8 +130,12 @@ def _posteriors(state: State, data: Patterns) -> Iterator[_Posteriors]:
         yield _Posteriors(patterns, rows, of_row, Z, covariances, log_likelihoods)
 
 
-def step(state: State, data: Patterns) -> tuple[State, float]:
-    """One EM step with parameter expansion, and the log likelihood it started from."""
+def step(state: State, data: Patterns, ridge=None) -> tuple[State, float]:
+    """One EM step with parameter expansion, and the log likelihood it started from.
+
+    ``ridge`` (d,) penalises the squared loadings of a column, in units of its noise; since
+    the penalty sees the scale of z, that step is taken without expansion.
+    """
     d, q = state.W.shape
     ZZ = np.zeros((d, (q + 1) ** 2))
     XZ = np.zeros((d, q + 1))
@@ -144,7 +148,15 @@ def step(state: State, data: Patterns) -> tuple[State, float]:
         total += second.sum(axis=0).reshape(q + 1, q + 1)
         ones = np.column_stack([part.Z, np.ones(len(part.Z))])
         XZ += data.X[part.rows].T @ (weights[:, None] * ones)
-    theta = _solve_columns(ZZ.reshape(d, q + 1, q + 1), XZ)
+    ZZ = ZZ.reshape(d, q + 1, q + 1)
+    if ridge is not None:
+        penalty = (
+            np.diag(np.append(np.ones(q), 0.0)) * (ridge * state.noise[data.groups])[:, None, None]
+        )
+        theta = _solve_columns(ZZ + penalty, XZ)
+        noise = _noise(data, theta, 2 * XZ - np.einsum("dj,djk->dk", theta, ZZ))
+        return State(theta[:, :q], data.shift + theta[:, q], noise), objective
+    theta = _solve_columns(ZZ, XZ)
     noise = _noise(data, theta, XZ)
     return _absorb(theta, total / total[-1, -1], data.shift, noise), objective
 

@@ -121,27 +121,47 @@ def e_step(state: State, stats: Statistics) -> tuple[Expected, float]:
     return Expected(XZ + change.XZ, ZZ + change.ZZ, *change[2:]), float(log_likelihood + gain)
 
 
+class _Posteriors(NamedTuple):
+    """Rows with outputs: covariances (P, q, q), their log determinants, means, residuals."""
+
+    covariances: np.ndarray
+    logdets: np.ndarray
+    residual: np.ndarray
+    b: np.ndarray
+    Z: np.ndarray
+
+
+def _posteriors(state, outputs):
+    q = state.W.shape[1]
+    T, Y, ones, pattern, seen, _ = outputs
+    precision = seen / state.sigma2_y
+    products = (state.W_y[:, :, None] * state.W_y[:, None, :]).reshape(-1, q * q)
+    A = np.eye(q) + state.W.T @ state.W / state.sigma2
+    factors = np.linalg.cholesky(A + (precision @ products).reshape(-1, q, q))
+    halves = np.linalg.solve(factors, np.broadcast_to(np.eye(q), factors.shape))
+    covariances = np.swapaxes(halves, 1, 2) @ halves
+    logdets = 2 * np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
+    residual = (Y - ones[:, None] * state.mean_y) * seen[pattern]
+    b = T @ (state.W / state.sigma2) + (residual * precision[pattern]) @ state.W_y
+    return _Posteriors(covariances, logdets, residual, b, _by_pattern(b, covariances, pattern))
+
+
+def labelled_means(state: State, outputs: Outputs) -> np.ndarray:
+    """Posterior means (p, q) of the rows with outputs, given x and y."""
+    return _posteriors(state, outputs).Z
+
+
 def _label_corrections(state, outputs, B, A, covariance):
     """What outputs change in the moments of z and in the log likelihood."""
     T, Y, ones, pattern, seen, counts = outputs
     q = covariance.shape[0]
-    precision = seen / state.sigma2_y
-    products = (state.W_y[:, :, None] * state.W_y[:, None, :]).reshape(-1, q * q)
-    factors = np.linalg.cholesky(
-        np.eye(q) + state.W.T @ B + (precision @ products).reshape(-1, q, q)
-    )
-    halves = np.linalg.solve(factors, np.broadcast_to(np.eye(q), factors.shape))
-    covariances = np.swapaxes(halves, 1, 2) @ halves
-    residual = (Y - ones[:, None] * state.mean_y) * seen[pattern]
+    covariances, logdets, residual, b, Z = _posteriors(state, outputs)
     b_x = T @ B
-    b = b_x + (residual * precision[pattern]) @ state.W_y
     Z_x = b_x @ covariance
-    Z = _by_pattern(b, covariances, pattern)
     extended = _pattern_moments(np.column_stack([Z, ones]), pattern, len(seen))
     extended[:, :q, :q] += counts[:, None, None] * covariances
     ZZ = extended[:, :q, :q].sum(axis=0) - Z_x.T @ Z_x - counts.sum() * covariance
     ZZ_y = np.tensordot(seen.T.astype(float), extended, axes=1)
-    logdets = 2 * np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
     gain = -0.5 * (
         counts @ (logdets - A.logdet())
         + (counts @ seen) @ np.log(2 * np.pi * state.sigma2_y)
@@ -241,12 +261,12 @@ def em_step(state: State, stats: Statistics, noise: Noise) -> tuple[State, float
     return m_step(state, expected, stats, noise), log_likelihood - penalty(state, noise)
 
 
-def canonical(state: State, basis) -> State:
+def canonical(state: State, basis=None) -> State:
     """Axes in falling order of the noise-weighted energy A - I, signs fixed, in full space.
 
     Erratum E-YYTKW06-3: section 5.1 prints W_x'W_x + W_y'W_y, without the noise levels.
     """
-    W = basis @ state.W
+    W = state.W if basis is None else basis @ state.W
     energy = W.T @ W / state.sigma2 + state.W_y.T @ (state.W_y / state.sigma2_y[:, None])
     _, R = np.linalg.eigh(energy)
     R = R[:, ::-1]

@@ -114,6 +114,15 @@ def outputs(T, Y, observed, weights=None) -> Outputs:
     return Outputs(T, np.where(observed, Y, 0.0) * roots[:, None], roots, pattern, seen, counts)
 
 
+def shrunk(rows: Outputs) -> Outputs:
+    """The same moments by fewer rows, where all rows have the same outputs and are many."""
+    width = rows.T.shape[1] + rows.Y.shape[1] + 1
+    if len(rows.counts) != 1 or not rows.seen.all() or len(rows.T) <= 2 * width:
+        return rows
+    joint = np.hstack([rows.T, rows.Y, rows.ones[:, None]])
+    return outputs_from_moments(joint.T @ joint, rows.T.shape[1], rows.counts[0])
+
+
 def outputs_from_moments(J, m, count) -> Outputs:
     """`Outputs` from the moments J of [x, y, 1] (m + c + 1 rows); all outputs are seen."""
     scale = np.sqrt(np.maximum(np.diagonal(J), np.finfo(float).tiny))

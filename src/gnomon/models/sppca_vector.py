@@ -19,22 +19,20 @@ def pack(state: State, noise: Noise) -> np.ndarray:
 
 
 def unpack(x, like: State, noise: Noise) -> State:
-    """The state of a vector; what is not free is taken from ``like``."""
+    """The state of a vector, its noise not below the floors; the rest is taken from ``like``."""
     (m, q), c = like.W.shape, len(like.mean_y)
     n_levels = len(_free(noise, c))
     W, W_y, levels, mean = np.split(x, np.cumsum([m * q, c * q, n_levels]))
     W, W_y = W.reshape(m, q), W_y.reshape(c, q) / _balance(like.W)
-    sigma2, sigma2_y = _levels(np.exp(levels), like, noise)
+    levels = np.exp(np.maximum(levels, _log_floors(noise, c)))
+    sigma2, sigma2_y = _levels(levels, like, noise)
     return State(W, sigma2, W_y, sigma2_y, mean if noise.learn_mean else like.mean_y)
 
 
 def bounds(like: State, noise: Noise) -> list[tuple[float | None, None]]:
     """Lower bounds of the vector: the floors of the noise."""
-    floors = np.log(np.concatenate([[noise.floor_x], noise.floor_y]))
-    if not noise.per_output and len(floors) > 1:
-        floors[1:] = np.log(noise.floor_y.mean())
     free: list[tuple[float | None, None]] = [(None, None)] * (like.W.size + like.W_y.size)
-    free += [(float(floors[k]), None) for k in _free(noise, len(like.mean_y))]
+    free += [(float(floor), None) for floor in _log_floors(noise, len(like.mean_y))]
     return free + [(None, None)] * (len(like.mean_y) * noise.learn_mean)
 
 
@@ -69,6 +67,11 @@ def _free(noise, c):
     if noise.ratio is not None or c == 0:
         return np.arange(1)
     return np.arange(c + 1) if noise.per_output else np.arange(2)
+
+
+def _log_floors(noise, c):
+    floor_y = noise.floor_y if noise.per_output or not c else np.full(c, noise.floor_y.mean())
+    return np.log(np.concatenate([[noise.floor_x], floor_y]))[_free(noise, c)]
 
 
 def _levels(levels, like, noise):

@@ -1,0 +1,124 @@
+"""The maximum of the likelihood of SPPCA for large X, by products with a growing subspace."""
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from gnomon.estimators._likelihood import Settings, maximise, noise_rule, tolerance
+from gnomon.estimators._spectrum import EXTRA, SINGLE_ABOVE, starting_block
+from gnomon.inference import subspace
+from gnomon.inference.fixed_point import Run
+from gnomon.linalg.data import Data
+from gnomon.linalg.solve import Cholesky
+from gnomon.models import sppca
+from gnomon.models.sppca_statistics import Statistics, no_outputs, outputs, shrunk
+
+# Steps inside a basis that will grow, and inside one that may be the last.
+FEW, MANY = 4, 30
+# Directions of X'Y with which the basis starts.
+LABEL_DIRECTIONS = 10
+
+
+class _Labels(NamedTuple):
+    """The labelled rows: where they are, their outputs, mask and weights."""
+
+    rows: np.ndarray
+    Y: np.ndarray
+    observed: np.ndarray
+    weights: np.ndarray | None
+
+
+class Found(NamedTuple):
+    """The run, the basis of its coordinates (None: all), the noise rule, passes over X."""
+
+    run: Run
+    basis: np.ndarray | None
+    noise: sppca.Noise
+    passes: int
+
+
+def maximise_by_products(X: Data, targets, weights, q, settings: Settings, rng, **options) -> Found:
+    """The maximum for centred X; options are energy (its squared norm), max_iter, tol, callback."""
+    labels = _labels(targets, weights)
+    tol = options["tol"]
+    fast = X.single() if tol > SINGLE_ABOVE else X
+    solve = partial(_solve_small, labels=labels, q=q, settings=settings, tol=tol)
+    solve = partial(solve, whole=(X.n_samples, X.n_features, options["energy"]))
+    block = starting_block(fast, q + EXTRA, rng)
+    if len(labels.rows):
+        block = np.hstack([block, _label_block(fast, labels)])
+    found = subspace.maximise(
+        fast,
+        solve,
+        block,
+        tol=tol * X.n_samples * X.n_features,
+        max_rounds=options["max_iter"],
+        special=labels.rows if len(labels.rows) else None,
+        exact=X,
+        callback=options["callback"],
+    )
+    state, noise = found.small.state
+    run = Run(state, [*found.objective, found.small.objective], found.converged)
+    return Found(run, np.asarray(found.basis, dtype=float), noise, 2 * len(found.objective) + 1)
+
+
+def _labels(targets, weights):
+    rows = np.flatnonzero(targets.observed.any(axis=1))
+    own = None if weights is None else weights[rows]
+    return _Labels(rows, targets.Y[rows], targets.observed[rows], own)
+
+
+def _label_block(X, labels):
+    """The leading directions of X'Y over the labelled rows."""
+    centred = np.where(labels.observed, labels.Y, 0.0)
+    cross = np.asarray(X.rows(labels.rows).T @ centred)
+    if cross.shape[1] <= LABEL_DIRECTIONS:
+        return cross
+    _, U = np.linalg.eigh(np.asarray(cross.T @ cross, dtype=float))
+    return cross @ U[:, : -LABEL_DIRECTIONS - 1 : -1].astype(cross.dtype)
+
+
+def _solve_small(reduced, *, labels, q, settings, tol, whole):
+    rows = _outputs(reduced, labels)
+    stats = Statistics(*whole, reduced.energies, shrunk(rows))
+    noise = noise_rule(stats, settings)
+    run = maximise(
+        stats,
+        q,
+        noise,
+        max_iter=MANY if reduced.final else FEW,
+        tol=tolerance(stats, tol),
+        start=_start(reduced, stats, q, noise),
+    )
+    return _answer(run.state, noise, stats, rows)
+
+
+def _outputs(reduced, labels):
+    if reduced.special is None:
+        return no_outputs(len(reduced.energies), labels.Y.shape[1])
+    return outputs(reduced.special, labels.Y, labels.observed, labels.weights)
+
+
+def _start(reduced, stats, q, noise):
+    """The better of PPCA inside the basis and the last answer."""
+    if reduced.last is None:
+        return None
+    last, _ = reduced.last
+    if reduced.rotation is not None:
+        last = last._replace(W=reduced.rotation.T @ last.W)
+    fresh = sppca.em_step(sppca.init(stats, q, noise), stats, noise)[0]
+    return max(fresh, last, key=lambda state: sppca.e_step(state, stats)[1])
+
+
+def _answer(state, noise, stats, rows):
+    expected, log_likelihood = sppca.e_step(state, stats)
+    A = Cholesky(np.eye(state.W.shape[1]) + state.W.T @ state.W / state.sigma2)
+    return subspace.Small(
+        A.solve(state.W.T / state.sigma2).T,
+        sppca.labelled_means(state, rows) if len(rows.T) else None,
+        expected.ZZ,
+        state.sigma2,
+        log_likelihood - sppca.penalty(state, noise),
+        (state, noise),
+    )

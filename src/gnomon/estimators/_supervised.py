@@ -1,0 +1,332 @@
+"""What a fitted model of inputs and outputs can do: project, predict, score, fill, draw.
+
+A subclass fits, besides what `LinearGaussianModel` needs,
+
+    projection_, latent_scale_      transform(X) = (X - mean) projection, z = that * latent_scale
+    coef_, target_mean_, target_covariance_     y | x, in the columns of target_coding_
+    target_components_, target_noise_variance_, latent_covariance_      z | x, y
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.utils import ClassifierTags
+from sklearn.utils.metaestimators import available_if
+
+from gnomon.estimators._base import LatentPosterior, LinearGaussianModel, has_gaps
+from gnomon.estimators._outputs import (
+    decode_covariance,
+    decode_predictions,
+    decode_scores,
+    encode_like,
+    restore,
+)
+from gnomon.estimators._targets import contrasts
+from gnomon.estimators._validation import check_integer, generator
+from gnomon.models import incomplete, sppca_gaps
+from gnomon.models import sppca_prediction as given_inputs
+from gnomon.models.sppca import State
+from gnomon.stats.gaussian import sample
+
+
+class TargetDistribution(NamedTuple):
+    """Gaussian prediction of the outputs, one row per sample.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n_samples, n_outputs)
+    covariance : ndarray of shape (n_samples, n_outputs, n_outputs)
+    """
+
+    mean: np.ndarray
+    covariance: np.ndarray
+
+
+def _predicts_classes(model):
+    coding = getattr(model, "target_coding_", None)
+    return coding is None or coding.kind == "classes"
+
+
+class SupervisedModel(LinearGaussianModel):
+    """Transform, predict, score, impute and sample with fitted inputs and outputs."""
+
+    def transform(self, X):
+        """Coordinates of every row, from its inputs alone.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows to project. NaN marks missing values.
+
+        Returns
+        -------
+        T : ndarray of shape (n_samples, n_components)
+        """
+        X = self._read(X)
+        return self._rows(X) @ self.projection_.astype(X.dtype)
+
+    def posterior(self, X, y=None):
+        """Posterior of the latent variables of every row, given x or given x and y.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows to project. NaN marks missing values, which widen the posterior.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+            Outputs of the rows where they are known, coded as in `fit`.
+
+        Returns
+        -------
+        posterior : LatentPosterior
+            Named tuple (mean, covariance) with arrays of shape (n_samples, n_components) and
+            (n_samples, n_components, n_components).
+        """
+        X = self._read(X)
+        Y, observed = self._read_outputs(y, X.shape[0])
+        if self.supervision_ != "likelihood":
+            return self._completed_posterior(X, Y, observed)
+        if has_gaps(X):
+            data = self._table(X, Y, observed)
+            joint = sppca_gaps.join(np.asarray(self.mean_, dtype=float), self._sppca_state())
+            return LatentPosterior(*incomplete.posterior(joint, data))
+        state = self._sppca_state()
+        XW = np.asarray(self._center(X) @ state.W, dtype=float)
+        return LatentPosterior(*given_inputs.latent_posterior(state, XW, Y, observed))
+
+    def inverse_transform(self, Z):
+        """Mean of the rows that have these coordinates, E[x | z].
+
+        Parameters
+        ----------
+        Z : array-like of shape (n_samples, n_components)
+            Coordinates as `transform` gives them.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+        """
+        Z = np.asarray(Z)
+        matches = hasattr(self, "latent_scale_") and Z.shape[1:] == self.latent_scale_.shape
+        return super().inverse_transform(Z * self.latent_scale_ if matches else Z)
+
+    def predict(self, X):
+        """Most probable class, or expected values of the outputs, of every row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Classes, numbers, or 0/1 indicators, as in `fit`.
+        """
+        X = self._read(X)
+        coding = self.target_coding_
+        if coding.kind == "none":
+            raise ValueError("the model was fitted without outputs; fit with y to predict")
+        mean, covariances, pattern = self._outputs_given(X)
+        if coding.kind == "classes":
+            return coding.classes[np.argmax(self._log_odds(mean, covariances, pattern), axis=1)]
+        return decode_predictions(mean, coding)
+
+    @available_if(_predicts_classes)
+    def predict_proba(self, X):
+        """Probabilities of the classes, from the Gaussian prediction of their codes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        P : ndarray of shape (n_samples, n_classes)
+            Columns in the order of `classes_`.
+        """
+        X = self._read(X)
+        log_odds = self._log_odds(*self._outputs_given(X))
+        odds = np.exp(log_odds - log_odds.max(axis=1, keepdims=True))
+        return odds / odds.sum(axis=1, keepdims=True)
+
+    def predict_distribution(self, X):
+        """Mean and covariance of the outputs of every row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            NaN marks missing values, which widen the prediction.
+
+        Returns
+        -------
+        distribution : TargetDistribution
+            Named tuple (mean, covariance), in the units of y; for classes a column per class.
+        """
+        mean, covariances, pattern = self._outputs_given(self._read(X))
+        coding = self.target_coding_
+        covariance = decode_covariance(covariances, coding)[pattern]
+        return TargetDistribution(decode_scores(mean, coding), covariance)
+
+    def score_samples(self, X, y=None):
+        """Log density of every row, of x or of x and y; what is missing does not count.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+            For classes the density is that of their orthonormal codes.
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_samples,)
+        """
+        total = super().score_samples(X)
+        if y is None or self.target_coding_.kind == "none":
+            return total
+        X = self._read(X)
+        Y, observed = self._read_outputs(y, X.shape[0])
+        mean, covariances, pattern = self._outputs_given(X)
+        density = given_inputs.log_density(Y - mean, observed, covariances, pattern)
+        return total + density - observed @ np.log(self.target_coding_.scale)
+
+    def score(self, X, y=None):
+        """Average log density of the rows, of x or of x and y.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+
+        Returns
+        -------
+        score : float
+        """
+        return float(np.mean(self.score_samples(X, y)))
+
+    def impute(self, X, y=None, *, return_std=False):
+        """Rows, and outputs where given, with their gaps filled by conditional means.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows with NaN for missing values.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+            Outputs with gaps; those known help to fill the others.
+        return_std : bool, default=False
+            Whether to return the standard deviations of the filled values too.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Only if y is given. Rows without a class get the most probable one.
+        X_std : ndarray of shape (n_samples, n_features)
+            Zero where the value was observed. Only if ``return_std``.
+        y_std : ndarray of shape (n_samples, n_outputs)
+            In the units of y; for classes those of their codes. Only if y and ``return_std``.
+        """
+        if y is None:
+            return super().impute(X, return_std=return_std)
+        filled, deviations = super().impute(X, return_std=True)
+        X = self._read(X)
+        Y, observed = self._read_outputs(y, X.shape[0])
+        mean, covariances, pattern = self._outputs_given(X)
+        values, spread = given_inputs.fill(mean, Y, observed, covariances, pattern)
+        outputs = restore(values, observed, self.predict(X), self.target_coding_)
+        if not return_std:
+            return filled, outputs
+        return filled, outputs, deviations, spread * self.target_coding_.scale
+
+    def sample(self, n_samples=1, *, return_y=False, random_state=None):
+        """Draw rows, and their outputs, from the model.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        return_y : bool, default=False
+            Whether to draw outputs too.
+        random_state : int, RandomState instance, Generator or None, default=None
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Only if ``return_y``.
+        """
+        rng = generator(random_state)
+        X = super().sample(n_samples, random_state=rng)
+        if not return_y:
+            return X
+        check_integer("n_samples", n_samples, low=1)
+        mean, covariances, _ = self._outputs_given(X)
+        drawn = sample(rng, n_samples, mean, np.linalg.cholesky(covariances[0]), 0.0)
+        return X, decode_predictions(drawn, self.target_coding_)
+
+    def __sklearn_tags__(self):
+        """Outputs may be several; whoever has `predict_proba` must say what classes it takes."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.classifier_tags = ClassifierTags()
+        return tags
+
+    def _rows(self, X):
+        """X less its mean, gaps at their means given the rest of the row."""
+        if has_gaps(X):
+            X = incomplete.fill(self._state(), self._patterns(X))[0].astype(X.dtype, copy=False)
+        return self._center(X)
+
+    def _read_outputs(self, y, n_samples):
+        if y is not None:
+            return encode_like(y, n_samples, self.target_coding_)
+        nothing = np.zeros((n_samples, len(self.target_mean_)))
+        return nothing, nothing.astype(bool)
+
+    def _outputs_given(self, X):
+        """Mean (n, c) of the coded outputs, covariances (P, c, c), and which of them a row has."""
+        mean = self._rows(X) @ self.coef_.astype(X.dtype) + self.target_mean_
+        return (
+            np.asarray(mean, dtype=float),
+            *self._spread(X, self.coef_, self.target_covariance_),
+        )
+
+    def _spread(self, X, coef, covariance):
+        """Covariances of (x - mean)' coef + noise where x has gaps."""
+        if not has_gaps(X):
+            return covariance[None], np.zeros(X.shape[0], dtype=int)
+        gaps, pattern = np.unique(np.isnan(X), axis=0, return_inverse=True)
+        found = given_inputs.Prediction(coef, np.zeros(coef.shape[1]), covariance)
+        spread = given_inputs.spread_by_gaps(found, *self._view(), gaps.astype(float))
+        return spread, pattern.ravel()
+
+    def _log_odds(self, mean, covariances, pattern):
+        codes = contrasts(len(self.target_coding_.classes))
+        return given_inputs.class_log_odds(mean, covariances, pattern, codes)
+
+    def _completed_posterior(self, X, Y, observed):
+        """Posterior where outputs count by their completion; a known y replaces its prediction."""
+        rows = self._rows(X)
+        mean = np.asarray(rows @ self.projection_, dtype=float) * self.latent_scale_
+        through = self.projection_ * self.latent_scale_
+        covariances, pattern = self._spread(X, through, self.latent_covariance_)
+        if observed.any():
+            expected, spread, which = self._outputs_given(X)
+            filled, _ = given_inputs.fill(expected, Y, observed, spread, which)
+            surprise = (filled - expected) @ self.target_whitener_
+            weights = self.target_components_.T / self.target_noise_variance_[:, None]
+            mean = mean + surprise @ weights @ self.latent_covariance_
+        return LatentPosterior(mean, covariances[pattern])
+
+    def _sppca_state(self):
+        return State(
+            *self._view(),
+            self.target_components_.T.astype(float),
+            self.target_noise_variance_,
+            self.target_mean_,
+        )
+
+    def _table(self, X, Y, observed):
+        """Inputs and outputs side by side, with a noise level for every output."""
+        d, c = X.shape[1], Y.shape[1]
+        groups = np.concatenate([np.zeros(d, dtype=int), 1 + np.arange(c)])
+        shift = np.concatenate([self.mean_, self.target_mean_])
+        rows = np.hstack([X, np.where(observed, Y, np.nan)]).astype(float)
+        return incomplete.group_rows(rows, groups, shift=shift)

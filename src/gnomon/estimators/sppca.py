@@ -1,0 +1,407 @@
+"""Supervised and semi-supervised probabilistic PCA."""
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from gnomon.estimators._base import has_gaps
+from gnomon.estimators._fitting import IterativeFit
+from gnomon.estimators._likelihood import (
+    Settings,
+    at_floor,
+    maximise,
+    maximise_with_gaps,
+    noise_rule,
+    paper_em,
+    tolerance,
+)
+from gnomon.estimators._likelihood_subspace import Found, maximise_by_products
+from gnomon.estimators._outputs import KINDS, Targets, encode_targets
+from gnomon.estimators._spectrum import EXTRA
+from gnomon.estimators._supervised import SupervisedModel
+from gnomon.estimators._validation import (
+    check_columns,
+    check_integer,
+    check_option,
+    check_real,
+    check_spread,
+    generator,
+    read_data,
+    read_weights,
+    take_rows,
+)
+from gnomon.inference.fixed_point import Run, iterate
+from gnomon.linalg import eigen
+from gnomon.linalg.data import Weighted, as_data, center
+from gnomon.models import incomplete, sppca, sppca_fitted, sppca_gaps, sppca_statistics
+from gnomon.models.supervision import pool, pool_size, supervise, truncated
+from gnomon.models.supervision_choice import Choice, choose
+
+SOLVERS = ("auto", "moments", "dual", "subspace", "em")
+SCALES = ("auto", "latent", "energy")
+
+
+class _Rows(NamedTuple):
+    """What a fit is given, checked."""
+
+    X: object
+    targets: Targets
+    weights: np.ndarray | None
+
+
+class SPPCA(IterativeFit, SupervisedModel):
+    """Supervised probabilistic PCA, semi-supervised where y has unlabelled rows.
+
+    Inputs and outputs share latent variables: x = mean + W z + noise, y = W_y z + noise. With
+    all rows labelled this is SPPCA [1]_, with some it is S2PPCA, with none it is PPCA. How much
+    the outputs turn the components is the strength of supervision.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number of latent dimensions.
+    supervision : "auto", "likelihood" or float in [0, 1], default="auto"
+        A number is the share of the energy that the outputs hold, once they have been
+        completed on all rows by a tuned ridge regression: 0 is PCA, 1 keeps only what
+        predicts y. "auto" chooses it by trials on the labelled rows. "likelihood" is the
+        maximum-likelihood S2PPCA of [1]_; with few labels its subspace is that of PCA to
+        within a degree or two.
+    target : {"auto", "classes", "numeric", "multilabel"}, default="auto"
+        What y holds. "auto": strings, integers, booleans and categories are classes, floats
+        are numbers unless they are few whole numbers that repeat, a matrix of 0, 1 and NaN is
+        multilabel and any other is numeric.
+    solver : {"auto", "moments", "dual", "subspace", "em"}, default="auto"
+        How "likelihood" finds its maximum: from second moments in one pass, in the span of the
+        rows, by a growing subspace with few products, or by the EM of [1]_ for study (random
+        start, mean of the labelled y). "auto" takes the cheapest for the shape of X.
+    noise : {"learn", "per_output"}, float or pair of floats, default="learn"
+        For "likelihood": one noise level for x and one for y are learnt, or one for every
+        output. A float ties the noise of y to that of x at this ratio, a pair fixes both.
+        Numeric outputs have unit variance here, classes are orthonormal contrasts.
+    target_mean : {"likelihood", "labelled"}, default="likelihood"
+        For "likelihood": the mean of y is learnt, or kept at that of the labelled rows.
+    prior : float, default=0.0
+        For "likelihood": precision of a Gaussian prior on the loadings, in units of the mean
+        variance of x and of y. Zero is maximum likelihood.
+    scale : {"auto", "latent", "energy"}, default="auto"
+        Scale of the coordinates. "latent" is the posterior mean of z, nearly whitened;
+        "energy" stretches each axis to the length it explains, in units of x, and with
+        ``supervision=0`` is PCA's. "auto" is "latent" for "likelihood", else "energy".
+    max_iter : int, default=500
+        Most iterations of "likelihood", or rounds of "subspace".
+    tol : float, default=1e-8
+        An iteration ends when the log likelihood changes by less than this per entry of X.
+    callback : callable, default=None
+        ``callback(n_iter, state, objective)`` is called after every iteration; it stops the
+        fit by returning True.
+    random_state : int, RandomState instance, Generator or None, default=None
+        Draws of "auto", "subspace" and "em". None stands for 0, so that two fits agree.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        The loadings W'.
+    mean_ : ndarray of shape (n_features,)
+    noise_variance_ : float
+    projection_ : ndarray of shape (n_features, n_components)
+        ``transform(X)`` is ``(X - mean_) @ projection_``.
+    latent_scale_ : ndarray of shape (n_components,)
+        The posterior mean of z is ``transform(X) * latent_scale_``.
+    latent_covariance_ : ndarray of shape (n_components, n_components)
+        Posterior covariance of z given complete x.
+    coef_ : ndarray of shape (n_features, n_outputs)
+        Regression of the coded outputs on x: ``target_mean_ + (X - mean_) @ coef_``.
+    target_mean_ : ndarray of shape (n_outputs,)
+    target_covariance_ : ndarray of shape (n_outputs, n_outputs)
+        Covariance of the coded outputs given x.
+    target_components_ : ndarray of shape (n_components, n_outputs)
+        Loadings W_y' of the coded outputs, of the completed ones unless "likelihood".
+    target_noise_variance_ : ndarray of shape (n_outputs,)
+    target_coding_ : Coding
+        How y became columns; ``classes`` for classes.
+    classes_ : ndarray of shape (n_classes,)
+        Only where y holds classes.
+    supervision_ : float or "likelihood"
+        The strength used.
+    supervision_curve_ : dict of str to ndarray
+        For "auto", where there was something to try: the strengths and pools of principal
+        components tried, their losses and the criterion.
+    input_share_, target_share_ : ndarray of shape (n_components,)
+        Share of the energy of x, and of the outputs, that each component explains.
+    log_likelihood_ : float
+        For "likelihood": log likelihood of the data.
+    objective_ : list of float
+        The log likelihood (less its penalty) at every iteration; for a stated strength the
+        share of the energy that the components hold.
+    n_iter_ : int
+    n_passes_ : int
+        Passes over X, those for its mean left out.
+    converged_ : bool
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only where X has column names.
+
+    See Also
+    --------
+    PPCA : Without outputs.
+    KernelSPPCA : With nonlinear components.
+
+    References
+    ----------
+    .. [1] S. Yu, K. Yu, V. Tresp, H.-P. Kriegel and M. Wu, "Supervised probabilistic principal
+       component analysis", KDD 2006, 464-473.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from gnomon import SPPCA
+    >>> X, y = load_iris(return_X_y=True)
+    >>> y[5:45] = y[55:95] = y[105:145] = -1
+    >>> model = SPPCA(n_components=2).fit(X, y)
+    >>> model.transform(X).shape
+    (150, 2)
+    >>> model.predict(X[:3])
+    array([0, 0, 0])
+    """
+
+    def __init__(
+        self,
+        n_components=2,
+        *,
+        supervision="auto",
+        target="auto",
+        solver="auto",
+        noise="learn",
+        target_mean="likelihood",
+        prior=0.0,
+        scale="auto",
+        max_iter=500,
+        tol=1e-8,
+        callback=None,
+        random_state=None,
+    ):
+        self.n_components = n_components
+        self.supervision = supervision
+        self.target = target
+        self.solver = solver
+        self.noise = noise
+        self.target_mean = target_mean
+        self.prior = prior
+        self.scale = scale
+        self.max_iter = max_iter
+        self.tol = tol
+        self.callback = callback
+        self.random_state = random_state
+
+    def fit(self, X, y=None, sample_weight=None):
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows. NaN marks missing values in a dense X.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+            Outputs. -1 or None marks rows without class, NaN missing numbers or indicators.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows; a weight of two is a row that occurs twice.
+
+        Returns
+        -------
+        self : SPPCA
+        """
+        settings = self._check_parameters()
+        X = read_data(self, X, fitting=True, min_samples=2)
+        high_is = f", the least of {X.shape[0]} rows and {X.shape[1]} features"
+        q = check_integer(
+            "n_components", self.n_components, low=1, high=min(X.shape), high_is=high_is
+        )
+        weights = read_weights(sample_weight, X.shape[0])
+        if weights is not None and not weights.all():
+            X, y = take_rows(X, weights > 0), None if y is None else take_rows(y, weights > 0)
+            weights = weights[weights > 0]
+        targets = encode_targets(y, X.shape[0], self.target, weights)
+        rows = _Rows(X, targets, weights)
+        if self.supervision == "likelihood":
+            return self._fit_likelihood(rows, q, settings)
+        return self._fit_supervised(rows, q)
+
+    def _check_parameters(self):
+        if isinstance(self.supervision, str):
+            check_option("supervision", self.supervision, ("auto", "likelihood"))
+        else:
+            check_real("supervision", self.supervision, low=0, high=1)
+        check_option("target", self.target, KINDS)
+        check_option("solver", self.solver, SOLVERS)
+        check_option("target_mean", self.target_mean, ("likelihood", "labelled"))
+        check_option("scale", self.scale, SCALES)
+        check_real("prior", self.prior, low=0)
+        check_integer("max_iter", self.max_iter, low=1)
+        check_real("tol", self.tol, low=0)
+        return Settings(_read_noise(self.noise), self.target_mean, float(self.prior))
+
+    def _generator(self):
+        return generator(0 if self.random_state is None else self.random_state)
+
+    def _fit_likelihood(self, rows, q, settings):
+        if has_gaps(rows.X):
+            return self._fit_likelihood_with_gaps(rows, q, settings)
+        mean, centered = center(_weighted(rows.X, rows.weights))
+        solver = _route(centered, q, self.solver)
+        fit = {"em": self._run_em, "subspace": self._run_products}.get(solver, self._run_moments)
+        run, basis, noise, passes = fit(centered, rows, q, settings, solver)
+        _warn_at_floor(*at_floor(run.state, noise), q)
+        return self._keep_likelihood(rows, mean, sppca.canonical(run.state, basis), run, passes)
+
+    def _run_moments(self, X, rows, q, settings, solver):
+        dual = solver == "dual"
+        route = sppca_statistics.from_dual if dual else sppca_statistics.from_moments
+        stats, basis = route(X, rows.targets.Y, rows.targets.observed, rows.weights)
+        check_spread(stats.energy)
+        noise = noise_rule(stats, settings)
+        tol = tolerance(stats, self.tol)
+        run = maximise(stats, q, noise, max_iter=self.max_iter, tol=tol, loop=self._iterate)
+        return Found(run, basis, noise, 2 if dual else 1)
+
+    def _run_products(self, X, rows, q, settings, solver):
+        options = {"max_iter": self.max_iter, "tol": self.tol, "callback": self.callback}
+        options["energy"] = check_spread(X.squared_norm)
+        rng = self._generator()
+        return maximise_by_products(X, rows.targets, rows.weights, q, settings, rng, **options)
+
+    def _run_em(self, X, rows, q, settings, solver):
+        if settings.noise != "learn" or settings.prior:
+            raise ValueError(
+                f"solver == 'em', noise == {self.noise!r} and prior == {self.prior!r}; the EM of "
+                "the paper accepts noise='learn' and prior=0"
+            )
+        check_spread(X.squared_norm)
+        run = paper_em(
+            X,
+            rows.targets,
+            rows.weights,
+            q,
+            self._generator(),
+            loop=self._iterate,
+            max_iter=self.max_iter,
+            tol=self.tol,
+        )
+        return Found(run, None, sppca.Noise(0.0, np.zeros(1)), 2 * len(run.objective))
+
+    def _fit_likelihood_with_gaps(self, rows, q, settings):
+        check_columns(rows.X)
+        if settings.target_mean != "likelihood":
+            raise ValueError(
+                f"target_mean == {self.target_mean!r} and X has missing values; accepted with "
+                "these is 'likelihood'"
+            )
+        run, noise = maximise_with_gaps(
+            rows.X.astype(float),
+            rows.targets,
+            rows.weights,
+            q,
+            settings,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            loop=self._iterate,
+        )
+        mean, state = run.state
+        _warn_at_floor(*at_floor(state, noise), q)
+        passes = 2 * len(run.objective)
+        return self._keep_likelihood(rows, mean, sppca.canonical(state), run, passes)
+
+    def _keep_likelihood(self, rows, mean, state, run, passes):
+        fitted = sppca_fitted.from_likelihood(mean, state, energy_scale=self.scale == "energy")
+        self._keep(rows, fitted, "likelihood", passes)
+        self.log_likelihood_ = run.objective[-1]
+        self._keep_run(run, max_iter=self.max_iter)
+        return self
+
+    def _fit_supervised(self, rows, q):
+        X, targets, weights = rows
+        passes = 0
+        if has_gaps(X):
+            X, passes = self._fill(X, weights, q)
+        mean, centered = center(_weighted(X, weights))
+        rng = self._generator()
+        labels = targets.Y, targets.observed
+        space = pool(centered, pool_size(q), rng, leading=q)
+        check_spread(space.total)
+        choice = Choice(float(0 if self.supervision == "auto" else self.supervision), pool_size(q))
+        if self.supervision == "auto":
+            choice = choose(space, *labels, q, targets.codes, rng)
+        found = supervise(truncated(space, choice.pool), *labels, q, choice.s, targets.codes)
+        fitted = sppca_fitted.from_supervised(mean, found, energy_scale=self.scale != "latent")
+        self._keep(rows, fitted, choice.s, passes + 2)
+        if choice.curve is not None:
+            self.supervision_curve_ = choice.curve._asdict()
+        held = (1 - choice.s) * found.x_share.sum() + choice.s * found.y_share.sum()
+        self._keep_run(Run(None, [float(held)], converged=True), max_iter=1)
+        return self
+
+    def _fill(self, X, weights, q):
+        """X with its gaps at their means under PPCA of the rows, and the passes it took."""
+        check_columns(X)
+        nothing = encode_targets(None, X.shape[0])
+        data = sppca_gaps.table(X.astype(float), nothing.Y, nothing.observed, weights)
+        options = {"max_iter": self.max_iter, "tol": self.tol, "loop": iterate}
+        run, _ = maximise_with_gaps(X.astype(float), nothing, weights, q, Settings(), **options)
+        filled, _ = incomplete.fill(sppca_gaps.join(*run.state), data)
+        return filled.astype(X.dtype), 2 * len(run.objective)
+
+    def _keep(self, rows, fitted, strength, passes):
+        dtype, coding = rows.X.dtype, rows.targets.coding
+        state = fitted.state
+        self.mean_ = np.asarray(fitted.mean, dtype=dtype)
+        self.components_ = np.ascontiguousarray(state.W.T.astype(dtype))
+        self.noise_variance_ = float(state.sigma2)
+        self.projection_ = fitted.projection
+        self.latent_scale_ = fitted.latent_scale
+        self.latent_covariance_ = fitted.latent_covariance
+        self.coef_, self.target_mean_, self.target_covariance_ = fitted.outputs
+        self.target_components_ = state.W_y.T
+        self.target_noise_variance_ = state.sigma2_y
+        self.target_whitener_ = fitted.whitener
+        self.target_coding_ = coding
+        self.input_share_ = fitted.input_share
+        self.target_share_ = fitted.target_share
+        self.supervision_ = strength
+        self.n_passes_ = passes
+        for name in ("classes_", "supervision_curve_", "log_likelihood_"):
+            vars(self).pop(name, None)
+        if coding.kind == "classes":
+            self.classes_ = coding.classes
+
+
+def _weighted(X, weights):
+    return as_data(X) if weights is None else Weighted(as_data(X), weights)
+
+
+def _route(X, q, solver):
+    """The cheapest route; a basis that would soon fill the space is formed at once."""
+    solver = eigen.route(X, q) if solver == "auto" else solver
+    if solver == "subspace" and 4 * (q + EXTRA) >= min(X.shape):
+        return "dual" if X.shape[0] < X.shape[1] else "moments"
+    return solver
+
+
+def _read_noise(noise):
+    """The noise rule: a word, a ratio as a float, or a pair of levels."""
+    if isinstance(noise, str):
+        return check_option("noise", noise, ("learn", "per_output"))
+    if isinstance(noise, tuple | list) and len(noise) == 2:
+        return tuple(check_real("noise", level, low=0, open_low=True) for level in noise)
+    return check_real("noise", noise, low=0, open_low=True)
+
+
+def _warn_at_floor(inputs, outputs, q):
+    if inputs or outputs:
+        which = " and ".join(name for name, low in (("x", inputs), ("y", outputs)) if low)
+        warnings.warn(
+            f"n_components == {q} explains all variance of {which}: that noise is held at its "
+            "floor, and without it the likelihood has no maximum; use fewer components, more "
+            "labelled rows, or fix the noise",
+            ConvergenceWarning,
+            stacklevel=4,
+        )

@@ -1,0 +1,506 @@
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.stats import multivariate_normal
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes, load_digits, load_iris, load_wine
+from sklearn.decomposition import PCA
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from gnomon import PPCA, SPPCA
+
+LIKELIHOOD = {"supervision": "likelihood"}
+
+
+@pytest.fixture
+def wine():
+    """Standardised wine with eight labels of each class, and all labels."""
+    X, truth = load_wine(return_X_y=True)
+    y = np.full(len(truth), -1)
+    for name in range(3):
+        rows = np.flatnonzero(truth == name)[:8]
+        y[rows] = name
+    return StandardScaler().fit_transform(X), y, truth
+
+
+@pytest.fixture
+def outputs(rng):
+    """Three numeric outputs with gaps, of rows with gaps."""
+    Z = rng.normal(size=(120, 2))
+    X = Z @ rng.normal(size=(2, 8)) + 0.3 * rng.normal(size=(120, 8)) + 5
+    Y = (Z @ rng.normal(size=(2, 3)) + 0.4 * rng.normal(size=(120, 3))) * [1, 10, 100] + 7
+    seen = Y.copy()
+    seen[rng.random(Y.shape) < 0.3] = np.nan
+    seen[40:] = np.nan
+    gappy = X.copy()
+    gappy[rng.random(X.shape) < 0.15] = np.nan
+    return X, gappy, Y, seen
+
+
+def gram(model):
+    return model.components_.T @ model.components_
+
+
+def joint_gaussian(model):
+    """Mean and covariance of [x, coded y] by the fitted parameters, dense."""
+    W = np.vstack([model.components_.T, model.target_components_.T])
+    noise = np.concatenate(
+        [np.full(model.n_features_in_, model.noise_variance_), model.target_noise_variance_]
+    )
+    return np.concatenate([model.mean_, model.target_mean_]), W @ W.T + np.diag(noise)
+
+
+def coded(model, Y):
+    return (Y - model.target_coding_.center) / model.target_coding_.scale
+
+
+# Routes and limits.
+
+
+@pytest.mark.parametrize("solver", ["dual", "subspace"])
+def test_routes_reach_one_maximum(rng, solver):
+    Z = rng.normal(size=(300, 3)) * [3, 2, 1]
+    X = Z @ rng.normal(size=(3, 90)) + 0.5 * rng.normal(size=(300, 90))
+    y = np.where(np.arange(300) < 60, Z[:, 2] > 0, -1).astype(int)
+    settings = {"n_components": 3, **LIKELIHOOD, "tol": 1e-11}
+    moments = SPPCA(solver="moments", **settings).fit(X, y)
+    other = SPPCA(solver=solver, **settings).fit(X, y)
+    assert_allclose(other.log_likelihood_, moments.log_likelihood_, rtol=1e-9)
+    assert_allclose(gram(other), gram(moments), atol=1e-4 * np.abs(gram(moments)).max())
+    assert_allclose(other.transform(X), moments.transform(X), atol=1e-3)
+
+
+def test_em_of_the_paper_reaches_the_same_likelihood(wine):
+    X, y, _ = wine
+    fast = SPPCA(2, target_mean="labelled", **LIKELIHOOD).fit(X, y)
+    slow = SPPCA(2, solver="em", max_iter=5000, tol=1e-10, **LIKELIHOOD).fit(X, y)
+    assert_allclose(slow.log_likelihood_, fast.log_likelihood_, rtol=1e-6)
+    assert slow.n_iter_ > 3 * fast.n_iter_
+
+
+@pytest.mark.parametrize("y", [None, np.full(178, -1), np.full(178, np.nan)])
+def test_without_labels_it_is_ppca(wine, y):
+    X, _, _ = wine
+    reference = PPCA(3).fit(X)
+    model = SPPCA(3, **LIKELIHOOD).fit(X, y)
+    assert_allclose(gram(model), gram(reference), atol=1e-8)
+    assert_allclose(model.transform(X), reference.transform(X), atol=1e-6)
+    assert_allclose(model.score(X), reference.score(X), rtol=1e-10)
+
+
+def test_supervision_zero_is_pca(wine):
+    X, y, _ = wine
+    expected = PCA(3).fit_transform(X)
+    actual = SPPCA(3, supervision=0).fit(X, y).transform(X)
+    assert_allclose(np.abs(actual), np.abs(expected), atol=1e-8)
+
+
+def test_supervision_grows_the_share_of_the_outputs(wine):
+    X, y, _ = wine
+    models = [SPPCA(2, supervision=s).fit(X, y) for s in (0, 0.5, 0.9, 1)]
+    assert np.all(np.diff([model.target_share_.sum() for model in models]) > 0)
+    assert np.all(np.diff([model.input_share_.sum() for model in models]) < 0)
+
+
+def test_auto_keeps_what_it_tried(wine):
+    X, y, truth = wine
+    model = SPPCA(2).fit(X, y)
+    assert 0 <= model.supervision_ <= 1
+    assert model.supervision_ in model.supervision_curve_["s"]
+    assert np.mean(model.predict(X) == truth) > 0.85
+
+
+def test_all_labelled_takes_the_better_of_two_maxima():
+    X, y = load_iris(return_X_y=True)
+    best = SPPCA(2, **LIKELIHOOD).fit(X, y)
+    em = SPPCA(2, solver="em", max_iter=5000, **LIKELIHOOD).fit(X, y)
+    assert best.log_likelihood_ >= em.log_likelihood_ - 1e-6
+
+
+def test_renaming_classes_changes_nothing(wine):
+    X, y, _ = wine
+    names = np.array(["c", "a", "b", -1], dtype=object)[y]
+    for settings in ({}, LIKELIHOOD):
+        a, b = SPPCA(2, **settings).fit(X, y), SPPCA(2, **settings).fit(X, names)
+        assert_allclose(b.transform(X), a.transform(X), atol=1e-6)
+        assert_array_equal(b.predict(X), np.array(["c", "a", "b"])[a.predict(X)])
+
+
+@pytest.mark.parametrize("settings", [{"supervision": 0.5}, LIKELIHOOD])
+def test_shift_and_scale_of_x_do_not_matter(wine, settings):
+    X, y, _ = wine
+    model = SPPCA(2, **settings).fit(X, y)
+    far = SPPCA(2, **settings).fit(1e-3 * X + 1e5, y)
+    assert_allclose(far.predict_proba(1e-3 * X + 1e5), model.predict_proba(X), atol=1e-3)
+
+
+# What a fitted model says, against dense Gaussians.
+
+
+def test_posterior_and_prediction_are_conditional_gaussians(outputs):
+    X, gappy, _, seen = outputs
+    model = SPPCA(2, noise="per_output", **LIKELIHOOD).fit(gappy, seen)
+    mean, C = joint_gaussian(model)
+    W = np.vstack([model.components_.T, model.target_components_.T])
+    rows = np.hstack([gappy, coded(model, seen)])
+    given_y = model.posterior(gappy, seen)
+    given_x = model.predict_distribution(gappy)
+    scale = model.target_coding_.scale
+    for n in (0, 1, 2, 50):
+        o = np.isfinite(rows[n])
+        gain = W[o].T @ np.linalg.inv(C[np.ix_(o, o)])
+        assert_allclose(given_y.mean[n], gain @ (rows[n] - mean)[o], atol=1e-8)
+        assert_allclose(given_y.covariance[n], np.eye(2) - gain @ W[o], atol=1e-8)
+        o[8:] = False
+        B = C[8:][:, o] @ np.linalg.inv(C[np.ix_(o, o)])
+        expected = model.target_coding_.center + scale * (mean[8:] + B @ (rows[n] - mean)[o])
+        covariance = (C[8:, 8:] - B @ C[o][:, 8:]) * np.outer(scale, scale)
+        assert_allclose(given_x.mean[n], expected, rtol=1e-7)
+        assert_allclose(given_x.covariance[n], covariance, rtol=1e-6)
+    assert_allclose(model.predict(X), model.predict_distribution(X).mean)
+    assert_allclose(model.transform(gappy), model.posterior(gappy).mean, atol=1e-8)
+
+
+@pytest.mark.parametrize("with_gaps", [False, True])
+def test_score_is_the_joint_density(outputs, with_gaps):
+    X, gappy, _, seen = outputs
+    X = gappy if with_gaps else X
+    model = SPPCA(2, **LIKELIHOOD).fit(X, seen)
+    mean, C = joint_gaussian(model)
+    rows = np.hstack([X, coded(model, seen)])
+    expected = []
+    for row, y in zip(rows, seen, strict=True):
+        o = np.isfinite(row)
+        density = multivariate_normal(mean[o], C[np.ix_(o, o)]).logpdf(row[o])
+        expected.append(density - np.isfinite(y) @ np.log(model.target_coding_.scale))
+    assert_allclose(model.score_samples(X, seen), expected, rtol=1e-7)
+    assert_allclose(model.score(X, seen), np.mean(expected), rtol=1e-7)
+    total = model.score(X, seen) + np.mean(np.isfinite(seen) @ np.log(model.target_coding_.scale))
+    assert_allclose(total * len(X), model.log_likelihood_, rtol=1e-6)
+
+
+def test_impute_fills_both_sides(outputs):
+    X, gappy, Y, seen = outputs
+    model = SPPCA(2, noise="per_output", **LIKELIHOOD).fit(gappy, seen)
+    filled, values, deviations, spread = model.impute(gappy, seen, return_std=True)
+    assert_allclose(filled[~np.isnan(gappy)], gappy[~np.isnan(gappy)])
+    assert_array_equal(np.isnan(seen), spread > 0)
+    error = (values - Y)[np.isnan(seen)] / spread[np.isnan(seen)]
+    assert 0.9 < np.mean(np.abs(error) < 1.96) < 0.99
+    error = (filled - X)[np.isnan(gappy)] / deviations[np.isnan(gappy)]
+    assert 0.9 < np.mean(np.abs(error) < 1.96) < 0.99
+
+
+def test_impute_gives_classes_to_unlabelled_rows(wine):
+    X, y, truth = wine
+    model = SPPCA(2).fit(X, y)
+    filled, labels = model.impute(X, y)
+    assert_array_equal(filled, X)
+    assert_array_equal(labels[y >= 0], y[y >= 0])
+    assert np.mean(labels == truth) > 0.85
+
+
+@pytest.mark.parametrize("settings", [{"supervision": 0.5}, LIKELIHOOD])
+def test_draws_have_the_moments_of_the_model(settings):
+    X, y = load_diabetes(return_X_y=True)
+    model = SPPCA(3, target="numeric", **settings).fit(X, y)
+    drawn, values = model.sample(40_000, return_y=True, random_state=0)
+    assert drawn.shape == (40_000, 10) and values.shape == (40_000,)
+    assert_allclose(np.cov(drawn.T), model.get_covariance(), atol=2e-4)
+    residual = values - model.predict(drawn)
+    expected = model.predict_distribution(drawn[:1]).covariance[0, 0, 0]
+    assert_allclose(residual.var(), expected, rtol=0.05)
+
+
+@pytest.mark.parametrize("settings", [{"supervision": 0.5}, LIKELIHOOD])
+@pytest.mark.parametrize("scale", ["latent", "energy"])
+def test_scales_are_one_model(wine, settings, scale):
+    X, y, _ = wine
+    model = SPPCA(2, scale=scale, **settings).fit(X, y)
+    z = model.posterior(X).mean
+    T = model.transform(X)
+    assert_allclose(T * model.latent_scale_, z, atol=1e-10)
+    assert_allclose(model.inverse_transform(T), model.mean_ + z @ model.components_)
+
+
+def test_a_known_label_moves_the_completed_posterior_towards_it(wine):
+    X, y, truth = wine
+    model = SPPCA(2, supervision=0.9, scale="latent").fit(X, y)
+    without, known = model.posterior(X), model.posterior(X, truth)
+
+    def overlap(mean):
+        centres = np.array([mean[truth == k].mean(axis=0) for k in range(3)])
+        return np.var(mean - centres[truth]) / np.var(centres)
+
+    assert overlap(known.mean) < overlap(without.mean)
+    assert_allclose(model.posterior(X, np.full(len(X), -1)).mean, without.mean)
+
+
+def test_probabilities_are_calibrated_on_planted_classes(rng):
+    X = rng.normal(size=(4000, 5))
+    truth = (X[:, 0] + 0.8 * rng.normal(size=4000) > 0).astype(int)
+    y = np.where(np.arange(4000) < 1000, truth, -1)
+    P = SPPCA(2, supervision=0.9).fit(X, y).predict_proba(X)
+    assert_allclose(P.sum(axis=1), 1)
+    sure = P.max(axis=1) > 0.9
+    assert np.mean(P.argmax(axis=1)[sure] == truth[sure]) > 0.85
+
+
+# Outputs of every kind.
+
+
+def test_multilabel_with_gaps(rng):
+    Z = rng.normal(size=(200, 2))
+    X = Z @ rng.normal(size=(2, 6)) + 0.2 * rng.normal(size=(200, 6))
+    truth = (Z @ rng.normal(size=(2, 4)) > 0).astype(float)
+    y = truth.copy()
+    y[rng.random(y.shape) < 0.3] = np.nan
+    for settings in ({}, LIKELIHOOD):
+        model = SPPCA(2, **settings).fit(X, y)
+        assert model.target_coding_.kind == "multilabel"
+        predicted = model.predict(X)
+        assert predicted.shape == (200, 4) and set(np.unique(predicted)) <= {0, 1}
+        assert np.mean(predicted == truth) > 0.8
+        assert not hasattr(model, "predict_proba")
+
+
+@pytest.mark.parametrize("settings", [{}, LIKELIHOOD])
+def test_numbers_are_predicted_in_their_units(settings):
+    X, y = load_diabetes(return_X_y=True)
+    part = y.copy()
+    part[100:] = np.nan
+    model = SPPCA(2, **settings).fit(X, part)
+    assert model.target_coding_.kind == "numeric"
+    assert np.corrcoef(model.predict(X[100:]), y[100:])[0, 1] > 0.5
+    assert abs(model.predict(X).mean() - y.mean()) < 20
+
+
+def test_units_of_numeric_outputs_do_not_matter():
+    X, y = load_diabetes(return_X_y=True)
+    y = y + 0.5
+    for settings in ({"supervision": 0.5}, LIKELIHOOD):
+        a, b = (SPPCA(2, **settings).fit(X, v) for v in (y, 1000 * y - 3))
+        assert_allclose(b.transform(X), a.transform(X), atol=1e-6)
+        assert_allclose(b.predict(X), 1000 * a.predict(X) - 3, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("y", "kind"),
+    [
+        (["a", "b", None, "a"], "classes"),
+        ([0, 1, -1, 1], "classes"),
+        ([True, False, True, False], "classes"),
+        ([0.0, 1.0, 0.0, 1.0], "classes"),
+        ([0.5, 1.0, np.nan, 2.0], "numeric"),
+        ([[1, 0], [0, 1], [1, 1], [0, 0]], "multilabel"),
+        ([[1.0, np.nan], [0, 1], [1, 1], [0, 0]], "multilabel"),
+        ([[1.5, 0], [0, 1], [1, 1], [0, 0]], "numeric"),
+        (sparse.csr_array([[1, 0], [0, 1], [1, 1], [0, 0]]), "multilabel"),
+        (np.ma.masked_invalid([0.5, 1.0, np.nan, 2.0]), "numeric"),
+    ],
+)
+def test_outputs_are_known_by_their_type(rng, y, kind):
+    model = SPPCA(1, supervision=0.5).fit(rng.normal(size=(4, 3)), y)
+    assert model.target_coding_.kind == kind
+    assert hasattr(model, "classes_") == (kind == "classes")
+
+
+@pytest.mark.parametrize(
+    ("y", "settings", "message"),
+    [
+        ([0, 1, 2], {}, "y has 3 rows"),
+        ([0.5, np.inf, 1, 2], {}, "infinity"),
+        ([[0.5, np.inf]] * 4, {}, "infinity"),
+        (["a", "b", "c", "d"], {"target": "numeric"}, "not numbers"),
+        ([[0.5, 1]] * 4, {"target": "multilabel"}, "0, 1 and NaN"),
+        ([1 + 1j] * 4, {"target": "numeric"}, "complex"),
+        (np.zeros((4, 1, 1)), {"target": "numeric"}, "dimensions"),
+        (None, {"supervision": 1.5}, "supervision == 1.5"),
+        (None, {"supervision": "strong"}, "supervision == 'strong'"),
+        (None, {"target": "labels"}, "target == 'labels'"),
+        (None, {"noise": "none"}, "noise == 'none'"),
+        (None, {"noise": (1, -1)}, "noise == -1"),
+        (None, {"scale": "big"}, "scale == 'big'"),
+        (None, {"prior": -1}, "prior == -1"),
+        (None, {"n_components": 5}, "n_components == 5"),
+        (None, {"solver": "em", "noise": 0.5, **LIKELIHOOD}, "solver == 'em'"),
+    ],
+)
+def test_errors_name_the_argument(rng, y, settings, message):
+    model = SPPCA(**{"n_components": 1, **settings})
+    with pytest.raises(ValueError, match=message):
+        model.fit(rng.normal(size=(4, 3)), y)
+    assert not hasattr(model, "components_")
+
+
+def test_new_outputs_must_be_like_those_of_the_fit(wine):
+    X, y, _ = wine
+    model = SPPCA(2, supervision=0.5).fit(X, y)
+    with pytest.raises(ValueError, match="classes \\[7\\]"):
+        model.posterior(X[:1], [7])
+    with pytest.raises(ValueError, match="without outputs"):
+        SPPCA(2).fit(X).predict(X)
+    with pytest.raises(ValueError, match="without outputs"):
+        SPPCA(2).fit(X).posterior(X, y)
+
+
+def test_one_class_or_one_label_each_still_fits(wine):
+    X, _, truth = wine
+    single = np.where(truth == 0, 0, -1)
+    assert set(SPPCA(2).fit(X, single).predict(X)) == {0}
+    once = np.full(len(X), -1)
+    once[[0, 70, 150]] = [0, 1, 2]
+    model = SPPCA(2).fit(X, once)
+    assert model.supervision_ == 0
+
+
+# Degenerate noise, weights, gaps.
+
+
+def test_floors_are_reported():
+    X, truth = load_wine(return_X_y=True)
+    y = np.full(len(truth), -1)
+    y[[0, 1, 70, 71, 150, 151]] = truth[[0, 1, 70, 71, 150, 151]]
+    with pytest.warns(ConvergenceWarning, match="variance of y"):
+        model = SPPCA(6, **LIKELIHOOD).fit(StandardScaler().fit_transform(X), y)
+    assert np.all(np.diff(model.objective_) >= -1e-9 * np.abs(model.objective_[:-1]))
+
+
+@pytest.mark.parametrize("noise", ["learn", "per_output", 0.3, (0.5, 0.2)], ids=str)
+@pytest.mark.parametrize("prior", [0, 2.0])
+def test_no_gaps_in_a_gappy_fit_change_nothing(outputs, noise, prior):
+    X, _, _, seen = outputs
+    settings = {"noise": noise, "prior": prior, "tol": 1e-11, "max_iter": 3000, **LIKELIHOOD}
+    exact = SPPCA(2, **settings).fit(X, seen)
+    # A row without any observed input says nothing about x, but makes the fit treat gaps.
+    rows = np.vstack([X, np.full(8, np.nan)])
+    gappy = SPPCA(2, **settings).fit(rows, np.vstack([seen, np.full(3, np.nan)]))
+    assert_allclose(gappy.log_likelihood_, exact.log_likelihood_, rtol=1e-7)
+    assert_allclose(gappy.predict(X), exact.predict(X), rtol=1e-3)
+
+
+@pytest.mark.parametrize("settings", [{}, {"supervision": 0.5}, LIKELIHOOD])
+def test_gaps_in_x_cost_little(wine, settings, rng):
+    X, y, truth = wine
+    gappy = X.copy()
+    gappy[rng.random(X.shape) < 0.1] = np.nan
+    model = SPPCA(2, **settings).fit(gappy, y)
+    assert np.mean(model.predict(gappy) == truth) > 0.85
+    assert np.isfinite(model.transform(gappy)).all()
+
+
+def test_weights_count_as_repetition_with_gaps(outputs, rng):
+    _, gappy, _, seen = outputs
+    weights = rng.integers(0, 3, size=len(seen))
+    repeated = gappy.repeat(weights, axis=0), seen.repeat(weights, axis=0)
+    a = SPPCA(2, tol=1e-11, **LIKELIHOOD).fit(gappy, seen, sample_weight=weights)
+    b = SPPCA(2, tol=1e-11, **LIKELIHOOD).fit(*repeated)
+    assert_allclose(gram(a), gram(b), atol=1e-5)
+
+
+def test_a_callback_stops_the_fit(wine):
+    X, y, _ = wine
+    seen = []
+
+    def stop(n_iter, state, objective):
+        seen.append(objective)
+        return n_iter == 2
+
+    with pytest.warns(ConvergenceWarning):
+        model = SPPCA(2, callback=stop, **LIKELIHOOD).fit(X, y)
+    assert model.objective_ == seen and not model.converged_
+
+
+def test_a_failed_refit_keeps_the_old_model(wine):
+    X, y, _ = wine
+    model = SPPCA(2).fit(X, y)
+    before = model.components_
+    with pytest.raises(ValueError, match="y has 3 rows"):
+        model.fit(X, [0, 1, 2])
+    assert model.components_ is before
+
+
+# Storage and company.
+
+
+@pytest.mark.parametrize("settings", [{}, LIKELIHOOD])
+def test_sparse_is_dense(rng, settings):
+    X = sparse.random_array((150, 30), density=0.2, rng=rng)
+    y = np.where(np.arange(150) < 50, np.arange(150) % 3, -1)
+    dense = SPPCA(3, **settings).fit(X.toarray(), y)
+    for form in (X.tocsr(), X.tocsc()):
+        model = SPPCA(3, **settings).fit(form, y)
+        assert_allclose(model.transform(form), dense.transform(X.toarray()), atol=1e-7)
+        assert_allclose(model.predict_proba(form), dense.predict_proba(X.toarray()), atol=1e-7)
+
+
+@pytest.mark.parametrize("settings", [{"supervision": 0.5}, LIKELIHOOD])
+def test_float32_stays_and_agrees(wine, settings):
+    X, y, _ = wine
+    single, double = (SPPCA(2, **settings).fit(X.astype(t), y) for t in (np.float32, float))
+    assert single.transform(X.astype(np.float32)).dtype == np.float32
+    assert_allclose(single.transform(X), double.transform(X), atol=1e-3)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames_in_and_out(wine, library):
+    frames = pytest.importorskip(library)
+    X, y, _ = wine
+    frame = frames.DataFrame({f"f{j}": X[:, j] for j in range(X.shape[1])})
+    labels = frames.Series(y)
+    model = SPPCA(2, supervision=0.5).set_output(transform=library).fit(frame, labels)
+    out = model.transform(frame)
+    assert isinstance(out, frames.DataFrame)
+    assert list(out.columns) == ["sppca0", "sppca1"]
+    assert_allclose(out.to_numpy(), SPPCA(2, supervision=0.5).fit(X, y).transform(X))
+    assert list(model.feature_names_in_) == list(frame.columns)
+
+
+def test_pandas_missing_values(wine):
+    pandas = pytest.importorskip("pandas")
+    X, y, _ = wine
+    labels = pandas.Series(y, dtype="Int64").where(pandas.Series(y) >= 0)
+    names = pandas.Series(np.array(["a", "b", "c"])[y], dtype="category")
+    names[y < 0] = None
+    expected = SPPCA(2, supervision=0.5).fit(X, y).transform(X)
+    for form in (labels, names):
+        assert_allclose(SPPCA(2, supervision=0.5).fit(X, form).transform(X), expected)
+
+
+def test_pipeline_and_search():
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:300], y[:300]
+    pipeline = make_pipeline(
+        StandardScaler(), SPPCA(5, supervision=0.9), LogisticRegression(max_iter=1000)
+    )
+    search = GridSearchCV(pipeline, {"sppca__supervision": [0, 0.9]}, cv=3).fit(X, y)
+    assert search.best_params_["sppca__supervision"] == 0.9
+    assert clone(search.best_estimator_).get_params()["sppca__n_components"] == 5
+
+
+def test_search_by_likelihood(wine):
+    X, _, truth = wine
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    search = GridSearchCV(SPPCA(**LIKELIHOOD), {"n_components": [1, 2, 3]}, cv=folds)
+    search.fit(X, truth)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_two_fits_agree(wine):
+    X, y, _ = wine
+    assert_array_equal(SPPCA(2).fit(X, y).transform(X), SPPCA(2).fit(X, y).transform(X))
+
+
+def test_no_warning_on_plain_data(wine):
+    X, y, _ = wine
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SPPCA(2).fit(X, y)
+        SPPCA(2, **LIKELIHOOD).fit(X, y)
