@@ -100,12 +100,12 @@ def _unlabelled(pool, observed, n_labelled, rng):
 
 def vote(pool, labelled, F, candidates, q, fits):
     """Class of each unlabelled row F by each candidate's nearest label, and by stage 1."""
-    votes = np.empty((len(candidates), len(F)), dtype=int)
-    for i, candidate in enumerate(candidates):
-        G = label_block(fits[candidate.pool], pool.variances[: candidate.pool])
-        T, T1 = (embed(pool, rows, candidate, G, q) for rows in (F, labelled.F))
-        votes[i] = np.argmin(class_distances(T, T1, labelled.codes), axis=1)
-    return votes, _stage_one_votes(fits[max(fits)], labelled, F)
+    order = np.argsort(labelled.codes, kind="stable")
+    blocks = {p: label_block(fit, pool.variances[:p]) for p, fit in fits.items()}
+    T1 = embed(pool, labelled.F[order], candidates, blocks, q)
+    T = embed(pool, F, candidates, blocks, q)
+    near = [class_distances(*pair, labelled.codes[order]) for pair in zip(T, T1, strict=True)]
+    return np.argmin(near, axis=2), _stage_one_votes(fits[max(fits)], labelled, F)
 
 
 def _stage_one_votes(fit, labelled, F):

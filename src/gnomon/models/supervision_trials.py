@@ -12,10 +12,18 @@ from typing import NamedTuple
 import numpy as np
 
 from gnomon.models.completion import TINY, Completion, complete, recomplete
-from gnomon.models.supervision import Pool, coordinates, directions, label_block, labelled_rows
+from gnomon.models.supervision import (
+    NO_ENERGY,
+    Pool,
+    coordinates,
+    label_block,
+    labelled_rows,
+)
 
 SPLITS = 20
 FOLDS = 10
+# Directions beyond the wanted ones in which the maps of a trial are sought.
+MARGIN = 15
 # Up to so many classes compete all together: a contest of three is too easy to rank maps.
 FEW_CLASSES = 6
 WIDTHS = 2.0 ** np.arange(-4, 7)
@@ -161,14 +169,54 @@ def tuned(labelled, candidates) -> dict[int, Completion]:
     return {p: complete(**labelled.arguments(p)) for p in {c.pool for c in candidates}}
 
 
-def trial_maps(pool, labelled, split, candidates, q, fits):
-    """All labelled rows in the map of each candidate that is fitted to the kept ones."""
-    kept = labelled.rows(split.kept)
+def trial_maps(pool, kept, F, candidates, q, fits):
+    """Rows F (candidates, n, q) in the map of each candidate that is fitted to the kept rows."""
     blocks = {}
     for p, fit in fits.items():
         again = recomplete(**kept.arguments(p), penalty=fit.penalty)
         blocks[p] = label_block(again, pool.variances[:p])
-    return [embed(pool, labelled.F, c, blocks[c.pool], q) for c in candidates]
+    return embed(pool, F, candidates, blocks, q)
+
+
+def embed(pool, F, candidates, blocks, q) -> np.ndarray:
+    """Rows F of the pool in the maps (candidates, n, q), given the label block of each pool."""
+    T = np.empty((len(candidates), len(F), min(q, F.shape[1])))
+    for p, G in blocks.items():
+        of_pool = [i for i, c in enumerate(candidates) if c.pool == p and c.s > 0]
+        strengths = np.array([candidates[i].s for i in of_pool])
+        T[of_pool] = F[:, :p] @ strength_maps(pool.variances[:p], pool.total, G, q, strengths)
+    T[[i for i, c in enumerate(candidates) if c.s == 0]] = F[:, :q]
+    return T
+
+
+def strength_maps(variances, total, G, q, strengths) -> np.ndarray:
+    """The maps R (strengths, p, q) of `directions`, in a small space that nearly holds them all.
+
+    Eigenvectors come from the leading directions of x and of the label block, and one further
+    step of the power method; distances are then right to about a hundredth.
+    """
+    energy = max(float(np.sum(G**2)), TINY)
+    Q = _leading_space(G, q + MARGIN)
+    g = Q.T @ G
+    s = strengths[:, None, None]
+    values, U = np.linalg.eigh((1 - s) / total * ((Q.T * variances) @ Q) + s / energy * (g @ g.T))
+    values = np.maximum(values[:, None, : -q - 1 : -1], NO_ENERGY)
+    U = Q @ U[:, :, : -q - 1 : -1]
+    AU = (1 - s) / total * variances[:, None] * U + s / energy * (G @ (G.T @ U))
+    return np.sqrt(total / variances)[:, None] * AU / np.sqrt(values)
+
+
+def _leading_space(G, m):
+    """Orthonormal (p, at most 2m): the first m coordinates and the leading directions of G."""
+    p = len(G)
+    if 2 * m >= p:
+        return np.eye(p)
+    _, E = np.linalg.eigh(G.T @ G)
+    tail, _ = np.linalg.qr(G[m:] @ E[:, : -m - 1 : -1])
+    Q = np.zeros((p, m + tail.shape[1]))
+    Q[:m, :m] = np.eye(m)
+    Q[m:, m:] = tail
+    return Q
 
 
 def class_losses(pool, labelled, splits, candidates, q, fits) -> np.ndarray:
@@ -176,11 +224,11 @@ def class_losses(pool, labelled, splits, candidates, q, fits) -> np.ndarray:
     codes = labelled.codes
     D = []
     for split in splits:
-        closed = np.setdiff1d(np.arange(codes.max() + 1), split.classes)
-        maps = trial_maps(pool, labelled, split, candidates, q, fits)
-        near = [class_distances(T[split.held], T[split.kept], codes[split.kept]) for T in maps]
-        D.append(np.array(near))
-        D[-1][:, :, closed] = np.inf
+        kept = split.kept[np.argsort(codes[split.kept], kind="stable")]
+        T = trial_maps(pool, labelled.rows(kept), labelled.F, candidates, q, fits)
+        near = class_distances(T[:, split.held], T[:, kept], codes[kept])
+        near[:, :, np.setdiff1d(codes, split.classes)] = np.inf
+        D.append(near)
     truth = np.concatenate([codes[split.held] for split in splits])
     return soft_losses(np.concatenate(D, axis=1), truth)
 
@@ -191,12 +239,12 @@ def number_losses(pool, labelled, splits, candidates, q, fits):
     In units of each column's variance; an outlying row counts as three deviations.
     """
     variance = np.maximum(_column_variances(labelled), TINY)
+    nothing = np.zeros((len(labelled.F), 1))
     losses, chance = [], []
     for split in splits:
         kept, held = labelled.rows(split.kept), labelled.rows(split.held)
-        maps = trial_maps(pool, labelled, split, candidates, q, fits)
-        maps.append(np.zeros((len(labelled.F), 1)))
-        errors = [_regression_errors(T, kept, held, split, variance) for T in maps]
+        maps = trial_maps(pool, kept, labelled.F, candidates, q, fits)
+        errors = [_regression_errors(T, kept, held, split, variance) for T in (*maps, nothing)]
         losses.append(np.array(errors[:-1]))
         chance.append(errors[-1])
     return np.concatenate(losses, axis=1), np.concatenate(chance)
@@ -217,21 +265,15 @@ def _regression_errors(T, kept, held, split, variance):
     return errors.sum(axis=1) / held.observed.sum(axis=1)
 
 
-def embed(pool, F, candidate, G, q):
-    """Rows F of the pool in the map of a candidate with label block G."""
-    p, s = candidate
-    if s == 0:
-        return F[:, :q]
-    return F[:, :p] @ directions(pool.variances[:p], pool.total, G, q, s).R
-
-
 def class_distances(A, B, codes) -> np.ndarray:
-    """Squared distances (m, classes) of rows A to the nearest row of B in each class."""
-    order = np.argsort(codes, kind="stable")
-    B, codes = B[order], codes[order]
-    D = np.sum(A**2, axis=1)[:, None] + np.sum(B**2, axis=1) - 2 * A @ B.T
+    """Squared distances (..., m, classes) of rows A to the nearest row of B in each class.
+
+    The rows of B are sorted by class.
+    """
+    D = np.sum(A**2, axis=-1)[..., None] + np.sum(B**2, axis=-1)[..., None, :]
+    D -= 2 * A @ np.swapaxes(B, -1, -2)
     starts = np.flatnonzero(np.diff(codes, prepend=-1))
-    return np.maximum(np.minimum.reduceat(D, starts, axis=1), 0.0)
+    return np.maximum(np.minimum.reduceat(D, starts, axis=-1), 0.0)
 
 
 def soft_losses(D, truth) -> np.ndarray:
