@@ -259,3 +259,14 @@ def test_a_pool_from_products_is_the_same(sample, monkeypatch):
     assert_allclose(basis.variances, exact.variances, rtol=1e-9)
     fits = [supervise(p, Y, observed, q, 0.5, codes).projection for p in (basis, exact)]
     assert_allclose(fits[0], fits[1], atol=1e-7)
+
+
+def test_without_outputs_it_is_pca(sample):
+    X, codes = sample
+    basis, Y, observed = problem(X, codes)
+    found = supervise(basis, Y[:, :0], observed[:, :0], q, 0.7)
+    expected = supervise(basis, Y, observed, q, 0.0, codes)
+    assert_allclose(found.projection, expected.projection)
+    assert found.coef.shape == (d, 0)
+    assert found.W_y.shape == (0, q)
+    assert found.whitener.shape == (0, 0)

@@ -89,7 +89,7 @@ def same_pattern(observed) -> list[np.ndarray]:
     if observed.shape[1] == 0:
         return []
     if observed.all():
-        return [np.arange(observed.shape[1])]
+        return [np.arange(observed.shape[1])] if observed.size else []
     _, group = np.unique(observed, axis=1, return_inverse=True)
     return [np.flatnonzero(group.ravel() == g) for g in range(group.max() + 1)]
 
@@ -102,7 +102,7 @@ def residual_covariance(E, weights) -> np.ndarray:
     E = np.where(seen, E, 0.0)
     counts = np.maximum((weights[:, None] * seen).T @ seen.astype(float), TINY)
     S = (weights[:, None] * E).T @ E / counts
-    level = np.trace(S) / len(S)
+    level = np.trace(S) / max(len(S), 1)
     if not level > 0:
         return np.eye(len(S))
     S = (1 - SHRINKAGE) * S + SHRINKAGE * level * np.eye(len(S))
