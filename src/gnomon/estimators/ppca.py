@@ -39,8 +39,8 @@ class PPCA(IterativeFit, LinearGaussianModel):
     ----------
     n_components : int, float or "auto", default=2
         Number of latent dimensions. A float between 0 and 1 takes as many as explain that
-        share of the variance. "auto" takes the number with the greatest log likelihood of
-        held-out rows (five folds), kept in `criterion_`.
+        share of the variance. "auto" takes the least number whose log likelihood of held-out
+        rows (five folds) is within a standard error of the greatest, kept in `criterion_`.
     solver : {"auto", "moments", "dual", "subspace", "em"}, default="auto"
         How the maximum is found, where X is complete: from X'X in one pass, from X X', by
         products with X alone, or by EM as in [1]_. All reach the same maximum; "auto" takes
@@ -247,7 +247,8 @@ class PPCA(IterativeFit, LinearGaussianModel):
         self.explained_variance_ratio_ = self.explained_variance_ / total
         self.log_likelihood_ = run.objective[-1]
         if curve is not None:
-            self.criterion_ = curve._asdict()
+            names = ("n_components", "mean", "std")
+            self.criterion_ = {name: getattr(curve, name) for name in names}
         self._keep_run(run, max_iter=self.max_iter)
         return self
 

@@ -23,11 +23,21 @@ class Curve(NamedTuple):
     n_components: np.ndarray
     mean: np.ndarray
     std: np.ndarray
+    best: int
 
-    @property
-    def best(self) -> int:
-        """The q with the greatest mean."""
-        return int(self.n_components[np.argmax(self.mean)])
+
+def curve_from(sizes, scores) -> Curve:
+    """The curve of scores (sizes, folds), and the least q that the folds do not rank below the top.
+
+    A q is ranked below where its deficit exceeds one standard error of itself over the folds.
+    """
+    scores = np.asarray(scores)
+    top = np.argmax(scores.mean(axis=1))
+    deficits = scores[top] - scores
+    errors = deficits.std(axis=1, ddof=1) / np.sqrt(scores.shape[1])
+    tied = deficits.mean(axis=1) <= errors
+    best = int(np.asarray(sizes)[np.argmax(tied)])
+    return Curve(np.asarray(sizes), scores.mean(axis=1), scores.std(axis=1), best)
 
 
 def held_out_curve(X: Data, spectrum_of, rng) -> Curve:
@@ -39,7 +49,7 @@ def held_out_curve(X: Data, spectrum_of, rng) -> Curve:
         mean, train = center(X.rows(folds != k))
         spectrum = spectrum_of(train, most)
         scores.append(_scores(spectrum, train.n_samples, less_mean(X.rows(folds == k), mean)))
-    return Curve(np.arange(1, most + 1), np.mean(scores, axis=0), np.std(scores, axis=0))
+    return curve_from(np.arange(1, most + 1), np.transpose(scores))
 
 
 def _scores(spectrum: Spectrum, n, test: Data) -> np.ndarray:
@@ -80,9 +90,8 @@ def search_curve(data: incomplete.Patterns, fit, rng) -> Curve:
     above = min([q for q in seen if q > best], default=best)
     for q in range(below, above + 1):
         score(q)
-    sizes = np.array(sorted(seen))
-    scores = np.array([seen[q] for q in sizes])
-    return Curve(sizes, scores.mean(axis=1), scores.std(axis=1))
+    sizes = sorted(seen)
+    return curve_from(sizes, [seen[q] for q in sizes])
 
 
 def _climb(score, most, seen):

@@ -1,0 +1,92 @@
+from functools import partial
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.stats import multivariate_normal
+
+from gnomon.datasets import make_subspace
+from gnomon.inference.acceleration import anderson, remember
+from gnomon.inference.fixed_point import iterate
+from gnomon.linalg.data import Matrix, center
+from gnomon.linalg.eigen import from_moments
+from gnomon.models import dimension, ppca
+from gnomon.stats.gaussian import covariance
+
+q = 2
+
+
+@pytest.fixture
+def X():
+    return center(Matrix(make_subspace(60, 7, q).X))[1]
+
+
+def test_closed_form_reports_its_likelihood(X):
+    view, floored, log_likelihood = ppca.closed_form(from_moments(X, q), q, X.n_samples)
+    rows = X @ np.eye(7)
+    assert_allclose(log_likelihood, multivariate_normal(cov=covariance(*view)).logpdf(rows).sum())
+    assert not floored
+
+
+def test_closed_form_is_a_maximum(X, rng):
+    view, _, best = ppca.closed_form(from_moments(X, q), q, X.n_samples)
+    for _ in range(20):
+        W = view.W + 0.01 * rng.normal(size=view.W.shape)
+        sigma2 = view.sigma2 * np.exp(0.01 * rng.normal())
+        assert ppca.step((ppca.View(W, sigma2),), X)[1] <= best
+
+
+def test_em_ends_at_the_closed_form(X, rng):
+    start = ppca.init(X, q, rng)
+    step = anderson(partial(ppca.step, X=X), ppca.pack, partial(ppca.unpack, like=start))
+    run = iterate(step, remember(start), max_iter=200, tol=0)
+    (view,) = run.state.plain
+    expected = ppca.closed_form(from_moments(X, q), q, X.n_samples).view
+    assert_allclose(view.W @ view.W.T, expected.W @ expected.W.T, rtol=1e-8, atol=1e-8)
+    assert_allclose(view.sigma2, expected.sigma2, rtol=1e-8)
+
+
+def test_em_never_descends(X, rng):
+    start = (ppca.View(rng.normal(size=(7, q)), 3.0),)
+    run = iterate(partial(ppca.step, X=X), start, max_iter=200, tol=0)
+    assert np.all(np.diff(run.objective) >= -1e-10 * np.abs(run.objective[:-1]))
+
+
+def test_canonical_axes_keep_the_covariance_and_forget_the_rotation(rng):
+    W = rng.normal(size=(7, 3))
+    R, _ = np.linalg.qr(rng.normal(size=(3, 3)))
+    C = ppca.canonical(W)
+    assert_allclose(C @ C.T, W @ W.T)
+    assert_allclose(ppca.canonical(W @ R), C)
+    assert_allclose(C.T @ C, np.diag(np.diag(C.T @ C)), atol=1e-12)
+
+
+def test_planted_parameters_are_recovered_as_n_grows():
+    errors = []
+    for n in (100, 10_000):
+        truth = make_subspace(n, 8, 2, random_state=3)
+        _, X = center(Matrix(truth.X))
+        view = ppca.closed_form(from_moments(X, 2), 2, n).view
+        errors.append(np.abs(view.W @ view.W.T - truth.loadings @ truth.loadings.T).max())
+    assert errors[1] < 0.3 < errors[0]
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("shape", [(200, 15), (60, 150)])
+def test_the_held_out_curve_peaks_at_the_planted_dimension(shape, seed):
+    X = Matrix(make_subspace(*shape, 3, noise_variance=0.2, random_state=seed).X)
+    curve = dimension.held_out_curve(X, from_moments, np.random.default_rng(seed))
+    assert curve.best == 3
+    assert len(curve.mean) == len(curve.std) == len(curve.n_components)
+
+
+def test_held_out_scores_are_average_log_densities():
+    X = make_subspace(40, 6, 2).X
+    mean, train = center(Matrix(X[:30]))
+    spectrum = from_moments(train, 5)
+    test = Matrix(X[30:] - mean)
+    scores = dimension._scores(spectrum, 30, test)
+    for size in (1, 3, 5):
+        view = ppca.closed_form(spectrum, size, 30).view
+        expected = multivariate_normal(mean, covariance(*view)).logpdf(X[30:]).mean()
+        assert_allclose(scores[size - 1], expected)
