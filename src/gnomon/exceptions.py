@@ -1,7 +1,7 @@
 """The exceptions of gnomon."""
 
 
-class NumericalError(ArithmeticError):
+class NumericalError(ArithmeticError, ValueError):
     """A computation left the range where its result means anything."""
 
 

@@ -29,7 +29,7 @@ def X(rng):
 
 
 def dense_terms(state, x):
-    """Brute force for one row: log density, latent mean and covariance, filled values, deviations."""
+    """One row by brute force: density, latent mean and covariance, filled values, deviations."""
     C = state.W @ state.W.T + np.diag(state.noise[GROUPS])
     o, m = ~np.isnan(x), np.isnan(x)
     density = multivariate_normal(state.mean[o], C[np.ix_(o, o)]).logpdf(x[o]) if o.any() else 0.0

@@ -142,7 +142,7 @@ class LinearGaussianModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         if sparse.issparse(X):
             raise TypeError("X is sparse; impute accepts dense X, where NaN marks missing values")
         values, deviations = incomplete.fill(self._state(), self._patterns(X))
-        values = values.astype(X.dtype, copy=False)
+        values = np.where(np.isnan(X), values.astype(X.dtype), X)
         return (values, deviations) if return_std else values
 
     def sample(self, n_samples=1, *, random_state=None):
@@ -184,6 +184,10 @@ class LinearGaussianModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     @property
     def _n_features_out(self):
         return self.components_.shape[0]
+
+    def __sklearn_is_fitted__(self):
+        """Whether there are components; a fit that failed leaves none."""
+        return hasattr(self, "components_")
 
     def __sklearn_tags__(self):
         """Missing values, sparse X and both float types are welcome; y is not needed."""

@@ -86,13 +86,13 @@ def take_rows(X, keep):
 
 def check_spread(total):
     """Squared norm of centred X, refused where it is zero or out of the range of numbers."""
-    if total == 0:
-        raise ValueError("X has no variation: all rows are equal; accepted are rows that differ")
-    if not np.isfinite(total) or total < np.finfo(float).tiny / np.finfo(float).eps:
+    if total < 1e6 * np.finfo(float).tiny:
         raise ValueError(
-            f"X has entries whose squares leave the range of numbers (sum of squares {total}); "
-            "rescale X"
+            "X has no variation: all rows are equal, or their squared differences are too small "
+            "for numbers; accepted are rows that differ, rescale X if they do"
         )
+    if not np.isfinite(total):
+        raise ValueError("X has entries whose squares leave the range of numbers; rescale X")
     return total
 
 

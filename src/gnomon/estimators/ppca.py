@@ -145,9 +145,11 @@ class PPCA(IterativeFit, LinearGaussianModel):
         self._check_parameters()
         X = read_data(self, X, fitting=True, min_samples=2)
         weights = read_weights(sample_weight, X.shape[0])
-        if has_gaps(X):
-            return self._fit_gaps(X, weights)
-        return self._fit_complete(X, weights)
+        # Numbers out of range are found by what they lead to, and named.
+        with np.errstate(over="ignore", invalid="ignore"):
+            if has_gaps(X):
+                return self._fit_gaps(X, weights)
+            return self._fit_complete(X, weights)
 
     def _check_parameters(self):
         check_option("solver", self.solver, SOLVERS)
@@ -193,6 +195,7 @@ class PPCA(IterativeFit, LinearGaussianModel):
         check_columns(X)
         rng = generator(self.random_state)
         data = incomplete.group_rows(X.astype(float), np.zeros(X.shape[1], dtype=int), weights)
+        check_spread(incomplete.squared_norm(data))
         curve = None
         if self.n_components == "auto":
             curve = dimension.search_curve(data, self._fit_rows, rng)
@@ -246,6 +249,7 @@ class PPCA(IterativeFit, LinearGaussianModel):
         self.explained_variance_ = np.sum(W**2, axis=0) + sigma2
         self.explained_variance_ratio_ = self.explained_variance_ / total
         self.log_likelihood_ = run.objective[-1]
+        self.__dict__.pop("criterion_", None)
         if curve is not None:
             names = ("n_components", "mean", "std")
             self.criterion_ = {name: getattr(curve, name) for name in names}

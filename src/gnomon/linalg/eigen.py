@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import eigh
 
+from gnomon.exceptions import NumericalError
 from gnomon.linalg.data import Data
 
 
@@ -52,6 +53,8 @@ def fix_signs(vectors) -> np.ndarray:
 
 def _leading(S, k):
     """The k largest eigenpairs of a symmetric matrix, descending, values not negative."""
+    if not np.isfinite(np.trace(S)):
+        raise NumericalError("X has entries whose squares leave the range of numbers; rescale X")
     m = S.shape[0]
     if k > m // 4:
         values, vectors = eigh(S)

@@ -42,7 +42,7 @@ def curve_from(sizes, scores) -> Curve:
 
 def held_out_curve(X: Data, spectrum_of, rng) -> Curve:
     """The curve for complete X, given ``spectrum_of(centred rows, k) -> Spectrum``."""
-    folds = _folds(X.shape[0], rng)
+    folds = _folds(X @ rng.standard_normal((X.n_features, 1)))
     most = _most(X.shape, folds)
     scores = []
     for k in range(folds.max() + 1):
@@ -73,7 +73,9 @@ def search_curve(data: incomplete.Patterns, fit, rng) -> Curve:
     Every q costs a fit per fold, so q climbs in growing steps until the score has fallen
     twice, and the gap around the best is then filled in.
     """
-    folds = _folds(len(data.X), rng)
+    mixture = rng.standard_normal((2, data.X.shape[1]))
+    pattern = np.repeat(data.observed @ mixture[1], np.diff(data.starts))
+    folds = _folds((data.X @ mixture[0] + pattern)[np.argsort(data.order)])
     parts = [
         (incomplete.select(data, folds != k), incomplete.select(data, folds == k))
         for k in range(folds.max() + 1)
@@ -132,8 +134,16 @@ def size_for_share(share, shares_of, limit) -> int:
         k = min(2 * k, limit)
 
 
-def _folds(n, rng):
-    return rng.permutation(np.arange(n) % min(FOLDS, n))
+def _folds(keys):
+    """A fold for each row by the rank of its key, so that equal rows share their fold.
+
+    With random mixtures of the entries as keys the folds are balanced along a random direction;
+    a row that is repeated, or that has a weight, is never held out from itself.
+    """
+    keys = np.ravel(keys).astype(float)
+    scale = np.abs(keys - np.median(keys)).max() or 1.0
+    _, ranks = np.unique(np.round(keys / scale, 9), return_inverse=True)
+    return ranks % min(FOLDS, ranks.max() + 1)
 
 
 def _most(shape, folds):

@@ -83,6 +83,11 @@ def n_observed(data: Patterns) -> float:
     return float(np.add.reduceat(data.weights, data.starts[:-1]) @ data.observed.sum(axis=1))
 
 
+def squared_norm(data: Patterns) -> float:
+    """Sum of the squared deviations of the observed entries, by weight."""
+    return float(data.weights @ np.einsum("rj,rj->r", data.X, data.X))
+
+
 def init(data: Patterns, q: int) -> State:
     """Principal axes of the rows with their gaps at the column means: a start without chance."""
     n, d = data.weights.sum(), data.X.shape[1]
