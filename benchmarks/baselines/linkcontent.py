@@ -6,6 +6,7 @@ Transductive: rows Z are found for the nodes at hand, new nodes have none.
 """
 
 import numpy as np
+from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.decomposition import TruncatedSVD
 
@@ -25,20 +26,18 @@ def loss(Z, U, V, A, X, weight, ridge):
 
 
 def link_content_factors(A, X, q, *, weight=None, ridge=1e-2, max_iter=150):
-    """Factors Z (n, q) by L-BFGS from a truncated SVD of the content.
+    """Factors Z (n, q) by L-BFGS from a truncated SVD of links and content side by side.
 
     Links and content weigh the same by default: weight = |A|^2 / |X|^2.
     """
     n, d = X.shape
     if weight is None:
         weight = float(A.power(2).sum() / X.power(2).sum())
-    svd = TruncatedSVD(q, random_state=0).fit(X)
-    Z = svd.transform(X)
-    scale = np.sqrt(svd.singular_values_)
-    Z, V = Z / scale, svd.components_.T * scale
-    U = np.linalg.lstsq(
-        Z.T @ Z, np.linalg.lstsq(Z.T @ Z, Z.T @ (A @ Z), rcond=None)[0].T, rcond=None
-    )[0]
+    both = sparse.hstack([A, np.sqrt(weight) * X], format="csr")
+    svd = TruncatedSVD(q, random_state=0).fit(both)
+    Z = svd.transform(both) / np.sqrt(svd.singular_values_)
+    inverse = np.linalg.pinv(Z)
+    U, V = inverse @ (A @ inverse.T), (inverse @ X).T
     cuts = np.cumsum([n * q, q * q])
 
     def packed(vector):

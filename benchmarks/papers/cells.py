@@ -64,7 +64,7 @@ class Cells:
         print(key, values, f"{record['seconds']:.1f} s", flush=True)
 
     def means(self):
-        """Mean, standard deviation and number of repeats, by table, data set, method, size, measure."""
+        """Mean, standard deviation and number of repeats, by the key and the measure."""
         groups = defaultdict(list)
         for (table, data, method, size, _), record in self.done.items():
             for measure, value in record["values"].items():

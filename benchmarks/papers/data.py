@@ -5,6 +5,7 @@ A_row, A_col. Nothing is committed or downloaded; what is not there is skipped w
 """
 
 import os
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -51,3 +52,12 @@ def tfidf(X):
     frequency = np.bincount(X.indices, minlength=X.shape[1])
     weights = np.log(X.shape[0] / np.maximum(frequency, 1))
     return unit_rows((X @ sparse.diags_array(weights)).tocsr())
+
+
+@lru_cache(maxsize=1)
+def prepared(name, preparation):
+    """X prepared as "", "unit rows" or "tf-idf", and y or Y; the last set is kept in memory."""
+    data = load(name)
+    prepare = {"": lambda X: X, "unit rows": unit_rows, "tf-idf": tfidf}[preparation]
+    labels = data["y"] if "y" in data else data["Y"]
+    return prepare(data["X"]), labels.astype(int)

@@ -4,10 +4,11 @@ GNOMON_DATA=... python -m benchmarks.papers.yytkw06 [--quick]
 """
 
 import warnings
+from functools import partial
 
 import numpy as np
 from benchmarks.papers.cells import Cells, arguments
-from benchmarks.papers.data import load, tfidf, unit_rows
+from benchmarks.papers.data import prepared
 from benchmarks.papers.published_yytkw06 import published
 from scipy import sparse
 from sklearn.cross_decomposition import PLSRegression
@@ -23,24 +24,26 @@ from gnomon import SPPCA
 SIZES = (5, 10, 20)
 # Preparation of the inputs, and repeats of a full run; the paper has 50 of each.
 DATA = {
-    "yale": (unit_rows, 20),
-    "orl": (unit_rows, 20),
-    "lung_bhatt203": (None, 20),
-    "tumors11": (None, 20),
-    "tumors14_part98": (None, 20),
-    "yaleb": (unit_rows, 5),
-    "tdt2": (tfidf, 5),
-    "ng20": (tfidf, 3),
-    "pie": (unit_rows, 3),
+    "yale": ("unit rows", 20),
+    "orl": ("unit rows", 20),
+    "lung_bhatt203": ("", 20),
+    "tumors11": ("", 20),
+    "tumors14_part98": ("", 20),
+    "yaleb": ("unit rows", 5),
+    "tdt2": ("tf-idf", 5),
+    "ng20": ("tf-idf", 3),
+    "pie": ("unit rows", 3),
 }
-MULTILABEL = {"yeast": (None, 10), "rcv1": (None, 2)}
+MULTILABEL = {"yeast": ("", 10), "rcv1": ("", 2)}
 QUICK = ("yale", "lung_bhatt203", "yeast")
 
 
+def solver(X, dense="auto"):
+    return {"svd_solver": "arpack" if sparse.issparse(X) else dense, "random_state": 0}
+
+
 def pca(X, y, q):
-    return PCA(
-        q, svd_solver="arpack" if sparse.issparse(X) else "auto", random_state=0
-    ).fit_transform(X)
+    return PCA(q, **solver(X)).fit_transform(X)
 
 
 def whitened(X, y, q):
@@ -53,9 +56,7 @@ def lda(X, y, q):
     known, n_classes = y >= 0, len(np.unique(y[y >= 0]))
     rows = X[known]
     size = max(min(known.sum() - n_classes, X.shape[1], 300), 1)
-    first = PCA(size, svd_solver="arpack" if sparse.issparse(X) else "full", random_state=0).fit(
-        rows
-    )
+    first = PCA(size, **solver(X, "full")).fit(rows)
     second = LinearDiscriminantAnalysis(n_components=min(q, n_classes - 1, size))
     second.fit(first.transform(rows), y[known])
     return second.transform(first.transform(X))
@@ -97,7 +98,7 @@ METHODS = {
 
 
 def few_labels(y, rng):
-    """Two labels for each class where there are fewer than 500 rows, five otherwise; -1 elsewhere."""
+    """Two labels for each class if there are fewer than 500 rows, else five; -1 elsewhere."""
     per_class = 2 if len(y) < 500 else 5
     shown = np.full(len(y), -1)
     for c in np.unique(y):
@@ -112,34 +113,26 @@ def neighbour_error(Z, shown, y):
     return {"error": float(np.mean(model.predict(Z[~known]) != y[~known]))}
 
 
-def table_2(cells, names, repeats):
-    for name in names:
-        prepare, most = DATA[name]
-        state = {}
+def classes_cell(name, preparation, method, q, repeat):
+    X, y = prepared(name, preparation)
+    shown = few_labels(y, np.random.default_rng(repeat))
+    Z = X if method == "FULL" else METHODS[method](X, shown, q)
+    return neighbour_error(Z, shown, y)
 
-        def data(name=name, prepare=prepare, state=state):
-            if not state:
-                loaded = load(name)
-                X = loaded["X"] if prepare is None else prepare(loaded["X"])
-                state.update(X=X, y=loaded["y"].astype(int))
-            return state["X"], state["y"]
 
-        for repeat in range(min(most, repeats)):
+def labels_cell(name, preparation, method, q, repeat):
+    X, Y = prepared(name, preparation)
+    rows = five_positives(Y, np.random.default_rng(repeat))
+    Z = X if method == "FULL" else MULTILABEL_METHODS[method](X, Y, rows, q)
+    return svm_scores(Z, rows, Y)
 
-            def full(data=data, repeat=repeat):
-                X, y = data()
-                return neighbour_error(X, few_labels(y, np.random.default_rng(repeat)), y)
 
-            cells.run(("Table 2", name, "FULL", 0, repeat), full)
-            for q in SIZES:
-                for method, project in METHODS.items():
-
-                    def cell(data=data, repeat=repeat, project=project, q=q):
-                        X, y = data()
-                        shown = few_labels(y, np.random.default_rng(repeat))
-                        return neighbour_error(project(X, shown, q), shown, y)
-
-                    cells.run(("Table 2", name, method, q, repeat), cell)
+def fill(cells, table, name, settings, cell, methods, repeats):
+    preparation, most = settings
+    for repeat in range(min(most, repeats)):
+        for method, q in [("FULL", 0), *((m, q) for q in SIZES for m in methods)]:
+            compute = partial(cell, name, preparation, method, q, repeat)
+            cells.run((table, name, method, q, repeat), compute)
 
 
 def five_positives(Y, rng):
@@ -168,93 +161,55 @@ def svm_scores(Z, rows, Y):
     }
 
 
-def multilabel_methods():
-    def supervised(**settings):
-        def project(X, Y, rows, q):
-            shown = np.full(Y.shape, np.nan)
-            shown[rows] = Y[rows]
-            return SPPCA(q, random_state=0, **settings).fit(X, shown).transform(X)
-
-        return project
-
-    def labelled_only(X, Y, rows, q):
-        model = SPPCA(q, supervision="likelihood", random_state=0)
-        return model.fit(X[rows], Y[rows].astype(float)).transform(X)
-
-    def pls_labels(X, Y, rows, q):
-        if sparse.issparse(X):
-            raise ValueError("scikit-learn's PLS takes dense inputs only")
-        return PLSRegression(q, scale=False).fit(X[rows], Y[rows].astype(float)).transform(X)
-
-    return {
-        "PCA": lambda X, Y, rows, q: pca(X, None, q),
-        "PCA whitened": lambda X, Y, rows, q: whitened(X, None, q),
-        "PLS": pls_labels,
-        "SPPCA": labelled_only,
-        "S2PPCA": supervised(supervision="likelihood"),
-        "SPPCA auto": supervised(),
-    }
+def semi_supervised(X, Y, rows, q, **settings):
+    shown = np.full(Y.shape, np.nan)
+    shown[rows] = Y[rows]
+    return SPPCA(q, random_state=0, **settings).fit(X, shown).transform(X)
 
 
-def table_3(cells, names, repeats):
-    for name in names:
-        state = {}
-
-        def data(name=name, state=state):
-            if not state:
-                loaded = load(name)
-                state.update(X=loaded["X"], Y=loaded["Y"].astype(int))
-            return state["X"], state["Y"]
-
-        for repeat in range(min(MULTILABEL[name][1], repeats)):
-
-            def full(data=data, repeat=repeat):
-                X, Y = data()
-                return svm_scores(X, five_positives(Y, np.random.default_rng(repeat)), Y)
-
-            cells.run(("Table 3", name, "FULL", 0, repeat), full)
-            for q in SIZES:
-                for method, project in multilabel_methods().items():
-
-                    def cell(data=data, repeat=repeat, project=project, q=q):
-                        X, Y = data()
-                        rows = five_positives(Y, np.random.default_rng(repeat))
-                        return svm_scores(project(X, Y, rows, q), rows, Y)
-
-                    cells.run(("Table 3", name, method, q, repeat), cell)
+def labelled_only(X, Y, rows, q):
+    model = SPPCA(q, supervision="likelihood", random_state=0)
+    return model.fit(X[rows], Y[rows].astype(float)).transform(X)
 
 
-def figure_2(cells):
-    """Angle in degrees between the first axis and the direction that separates two classes.
+def pls_labels(X, Y, rows, q):
+    if sparse.issparse(X):
+        raise ValueError("scikit-learn's PLS takes dense inputs only")
+    return PLSRegression(q, scale=False).fit(X[rows], Y[rows].astype(float)).transform(X)
 
-    The paper's toy data are not given; these are two long parallel classes in the plane, all rows
-    labelled or two of each class.
-    """
+
+MULTILABEL_METHODS = {
+    "PCA": lambda X, Y, rows, q: pca(X, None, q),
+    "PCA whitened": lambda X, Y, rows, q: whitened(X, None, q),
+    "PLS": pls_labels,
+    "SPPCA": labelled_only,
+    "S2PPCA": partial(semi_supervised, supervision="likelihood"),
+    "SPPCA auto": semi_supervised,
+}
+
+
+def toy_angle(method, all_labelled):
+    """Degrees between the first axis and the direction that separates two long classes."""
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], 100)
     X = rng.standard_normal((200, 2)) * [3, 0.5] + np.outer(y, [0, 2.5])
-    partly = np.where(np.arange(200) % 50 < 1, y, -1)
-    for labels, shown in (("all labelled", y), ("4 labels", partly)):
-        for method, settings in (
-            ("S2PPCA", {"supervision": "likelihood"}),
-            ("SPPCA auto", {}),
-            ("SPPCA s = 0.9", {"supervision": 0.9}),
-            ("PCA", None),
-        ):
+    X -= X.mean(axis=0)
+    shown = y if all_labelled else np.where(np.arange(200) % 50 < 1, y, -1)
+    if method == "PCA":
+        axis = PCA(1).fit(X).components_[0]
+    else:
+        settings = {"S2PPCA": "likelihood", "SPPCA auto": "auto", "SPPCA s = 0.9": 0.9}
+        Z = SPPCA(1, supervision=settings[method], random_state=0).fit(X, shown).transform(X)
+        axis = np.linalg.lstsq(X, Z[:, 0] - Z[:, 0].mean(), rcond=None)[0]
+    share = abs(axis[1]) / np.linalg.norm(axis)
+    return {"degrees": float(np.degrees(np.arccos(min(share, 1))))}
 
-            def angle(shown=shown, settings=settings):
-                if settings is None:
-                    axis = PCA(1).fit(X).components_[0]
-                else:
-                    model = SPPCA(1, random_state=0, **settings).fit(X, shown)
-                    Z = model.transform(X)
-                    axis = np.linalg.lstsq(
-                        X - X.mean(axis=0), Z[:, 0] - Z[:, 0].mean(), rcond=None
-                    )[0]
-                share = abs(axis[1]) / np.linalg.norm(axis)
-                return {"degrees": float(np.degrees(np.arccos(min(share, 1))))}
 
-            cells.run(("Figure 2", labels, method, 1, 0), angle)
+def figure_2(cells):
+    for method in ("PCA", "S2PPCA", "SPPCA auto", "SPPCA s = 0.9"):
+        for name, all_labelled in (("all labelled", True), ("4 labels", False)):
+            key = ("Figure 2", name, method, 1, 0)
+            cells.run(key, partial(toy_angle, method, all_labelled))
 
 
 NOTES = {
@@ -266,11 +221,11 @@ NOTES = {
     "LDA": "The paper does not say how LDA was made regular; here principal components of the "
     "labelled rows come first.",
     "pie": "The images went through JPEG; the same otherwise.",
-    "tumors14_part98": "98 of the 308 samples and 8 of the 26 classes: not comparable with the paper's row.",
+    "tumors14_part98": "98 of the 308 samples and 8 of the 26 classes: not the paper's task.",
     "lung_bhatt203": "The same 203 samples with 1543 filtered genes in place of 12600.",
     "ng20": "18820 documents and 29122 words in place of 19928 and 25284.",
     "tdt2": "8741 documents in place of 8692.",
-    "rcv1": "Other documents of the same collection, 14573 words and 102 labels in place of 15500 and 103.",
+    "rcv1": "Other documents of the collection, 14573 words and 102 labels, not 15500 and 103.",
     "Figure 2": "The paper's toy data are not given; a stand-in with the same message.",
 }
 
@@ -283,8 +238,12 @@ def main():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         figure_2(cells)
-        table_2(cells, [name for name in chosen if name in DATA], repeats)
-        table_3(cells, [name for name in chosen if name in MULTILABEL], repeats)
+        for name in chosen:
+            if name in DATA:
+                fill(cells, "Table 2", name, DATA[name], classes_cell, METHODS, repeats)
+            else:
+                settings = MULTILABEL[name]
+                fill(cells, "Table 3", name, settings, labels_cell, MULTILABEL_METHODS, repeats)
     cells.write(published(), NOTES)
 
 
