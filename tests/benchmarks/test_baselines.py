@@ -85,12 +85,12 @@ def test_linked_communities_are_told_apart_without_content(rng):
 
 def test_the_nearest_two_means_are_farther_apart_than_by_lda(rng):
     pytest.importorskip("cvxpy")
-    means = np.array([[0, 0, 0], [9, 0, 0], [9, 2, 0], [0, 0, 2]], dtype=float)
+    means = np.array([[0, 0], [0, 3], [0, 6], [60, 3]], dtype=float)
     y = np.repeat(np.arange(4), 50)
-    X = means[y] + 0.5 * rng.standard_normal((200, 3))
+    X = means[y] + 0.5 * rng.standard_normal((200, 2))
 
     def nearest_means(method):
-        Z = method(2).fit(X, y).transform(X)
+        Z = method(1).fit(X, y).transform(X)
         centres = np.array([Z[y == c].mean(axis=0) for c in range(4)])
         i, j = np.triu_indices(4, 1)
         return np.linalg.norm(centres[i] - centres[j], axis=1).min()
