@@ -7,6 +7,7 @@ __version__ = "0.1.0"
 # Public names are imported when first used, so that `import gnomon` costs next to nothing.
 _HOMES: dict[str, str] = {
     "Links": "gnomon.estimators.links",
+    "PRPCA": "gnomon.estimators.prpca",
     "LabelledOnly": "gnomon.estimators.labelled",
     "SemiSupervisedSplit": "gnomon.estimators.selection",
     "choose_dimension": "gnomon.tools.dimension",

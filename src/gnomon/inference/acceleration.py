@@ -81,6 +81,39 @@ def anderson(step: Step, pack: Pack, unpack: Unpack, *, depth: int = 8) -> Step:
     return accelerated
 
 
+class Leap(NamedTuple):
+    """State of an iteration with momentum: where to step next, the last plain image, how far."""
+
+    state: Any
+    plain: Any
+    objective: float
+    factor: float
+
+
+def at_rest(state) -> Leap:
+    """The state an iteration with momentum starts from; read its end from ``plain``."""
+    return Leap(state, state, -np.inf, 1.0)
+
+
+def momentum(step: Step, leap: Callable[[Any, Any, float], Any], *, growth=1.3, most=8.0) -> Step:
+    """A step on `Leap` that goes on in the direction of the last one, further each time.
+
+    ``leap(after, before, factor)`` is the state ``factor`` times the way from one plain image to
+    the next, beyond the next. A leap that lost objective is taken back, and the pace with it.
+    For steps that creep along a flat ridge, where mixing many of them does not help.
+    """
+
+    def accelerated(memory: Leap):
+        image, objective = _try_state(step, memory.state)
+        factor, before = min(memory.factor * growth, most), memory.plain
+        if not objective >= memory.objective:
+            image, objective = step(before)
+            factor = 1.0
+        return Leap(leap(image, before, factor), image, objective, factor), objective
+
+    return accelerated
+
+
 def _mix(images, residuals):
     """Least squares over mixtures that sum to one; None while there is nothing to mix."""
     if len(residuals) < 2:

@@ -274,7 +274,7 @@ class Mixed(Data):
         return self.X.is_sparse
 
     def row_squared_norms(self):
-        if self.is_sparse and isinstance(self._content, Matrix):
+        if self._stays_sparse():
             return self._sparse_row_norms()
         # An identity of some columns at a time, so that R X is never formed.
         total = np.zeros(self.shape[0])
@@ -295,23 +295,40 @@ class Mixed(Data):
     def rows(self, mask):
         return Mixed(self.R.tocsr()[mask], self.X)
 
-    @property
-    def _content(self):
-        """What is stored below a centring."""
-        return self.X.X if isinstance(self.X, Centered) else self.X
+    def _sparse_content(self):
+        """X before it is mixed here, as sparse rows - ones mean', or None if it is not sparse."""
+        inner = self.X.X if isinstance(self.X, Centered) else self.X
+        if isinstance(inner, Matrix) and inner.is_sparse:
+            n, d = inner.shape
+            return inner.X, np.ones(n), getattr(self.X, "mean", np.zeros(d)).astype(float)
+        content = self.X._sparse_content() if isinstance(self.X, Mixed) else None
+        if content is None:
+            return None
+        rows, ones, mean = content
+        return self.X.R @ rows, self.X.R @ ones, mean
+
+    def _stays_sparse(self):
+        """Whether the rows of R X are still sparse, by the number of entries that meet."""
+        if not self.is_sparse:
+            return False
+        if isinstance(self.X, Mixed) and not self.X._stays_sparse():
+            return False
+        content = self._sparse_content()
+        if content is None:
+            return False
+        return self.R.nnz * content[0].nnz < SPARSE_BELOW * self.R.shape[1] * np.prod(self.shape)
 
     def _sparse_row_norms(self):
         """From sparse products of runs of rows: |R x - (R 1) mu|^2, expanded."""
-        R, X = self.R.tocsr(), self._content.X
-        mean = self.X.mean.astype(float) if isinstance(self.X, Centered) else np.zeros(X.shape[1])
-        norms = []
+        X, ones, mean = self._sparse_content()
+        R, norms = self.R.tocsr(), []
         for rows in row_slices((self.shape[0], 1)):
             part = R[rows] @ X
-            ones = np.asarray(R[rows].sum(axis=1), dtype=float).ravel()
+            weight = R[rows] @ ones
             norms.append(
                 np.asarray(part.power(2).sum(axis=1, dtype=float)).ravel()
-                - 2 * ones * (part @ mean)
-                + ones**2 * (mean @ mean)
+                - 2 * weight * (part @ mean)
+                + weight**2 * (mean @ mean)
             )
         return np.maximum(np.concatenate(norms), 0)
 

@@ -275,6 +275,11 @@ def step(state: Relational, data: Linked, max_iter: int = 15) -> tuple[Relationa
     return state._replace(U=turn_axes(state, stats, data)), objective
 
 
+def leap(after: Relational, before: Relational, factor: float) -> Relational:
+    """The state after, with its axes moved on the way that they came."""
+    return after._replace(U=orthonormal(after.U + factor * (after.U - before.U)))
+
+
 def settle(state: Relational, data: Linked) -> tuple[Relational, float]:
     """The best variances for the axes of the state, axes in canonical order, and the likelihood."""
     q = len(state.a)
@@ -296,21 +301,3 @@ def shared_variance(state: Relational, spectrum: Density) -> np.ndarray:
     """Mean variance of f_k over the nodes (q,)."""
     h = smoothness(spectrum.nodes[:, None], state.beta)
     return state.a * (spectrum.weights @ h) / spectrum.weights.sum()
-
-
-def pack(state: Relational) -> np.ndarray:
-    """The state as an unconstrained vector."""
-    tiny = state.sigma2 * 1e-12
-    logs = [np.log(np.maximum(state.a, tiny)), np.log(np.maximum(state.c, tiny))]
-    return np.concatenate(
-        [state.U.ravel(), *logs, np.log(np.maximum(state.beta, 1e-12)), [np.log(state.sigma2)]]
-    )
-
-
-def unpack(x, like: Relational) -> Relational:
-    """The inverse of `pack` for a state of the same sizes; the axes are made orthonormal."""
-    d, k = like.U.shape
-    q = len(like.a)
-    U = orthonormal(x[: d * k].reshape(d, k))
-    a, c, beta = np.split(np.exp(x[d * k : -1]), [q, q + k])
-    return Relational(U, a, c, beta, float(np.exp(x[-1])))

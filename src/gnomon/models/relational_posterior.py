@@ -51,12 +51,13 @@ def shared_variances(state: Relational, S, nodes, *, steps: int = STEPS) -> np.n
     return out
 
 
-def fill(state: Relational, S, scores, rows, X, *, tol: float = 1e-8, steps: int = STEPS):
+def fill(state: Relational, S, scores, rows, X, *, start=None, tol=1e-8):
     """Missing entries of some nodes, given all that is observed.
 
     ``X`` (m, d) holds the centred content of the nodes ``rows``, NaN where missing; ``scores``
     (n, q + r) those of all other nodes. The mean T of the missing entries solves
-    T = E[content | T, observed], a positive-definite system, by conjugate gradients.
+    T = E[content | T, observed], a positive-definite system, by conjugate gradients, from the
+    entries of ``start`` if given.
     Returns X with the gaps filled, and the scores of all nodes.
     """
     missing = np.isnan(X)
@@ -65,7 +66,7 @@ def fill(state: Relational, S, scores, rows, X, *, tol: float = 1e-8, steps: int
     def predict(content, others):
         full = others.copy()
         full[rows] = content @ state.U
-        return (signal(state, S, full, steps=steps)[rows] @ state.U.T)[missing]
+        return (signal(state, S, full)[rows] @ state.U.T)[missing]
 
     nobody = np.zeros_like(scores)
     content = np.zeros_like(known)
@@ -76,7 +77,8 @@ def fill(state: Relational, S, scores, rows, X, *, tol: float = 1e-8, steps: int
 
     size = int(missing.sum())
     operator = LinearOperator((size, size), matvec=residual, dtype=float)
-    values, _ = cg(operator, predict(known, scores), rtol=tol, maxiter=500)
+    guess = None if start is None else start[missing]
+    values, _ = cg(operator, predict(known, scores), x0=guess, rtol=tol, maxiter=500)
     known[missing] = values
     scores = scores.copy()
     scores[rows] = known @ state.U

@@ -1,0 +1,456 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+from scipy.stats import multivariate_normal
+from sklearn import config_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from gnomon import PPCA, PRPCA, Links
+from gnomon.linalg import graph
+
+VARIANTS = [
+    PRPCA(),
+    PRPCA(solver="em"),
+    PRPCA(projection="smoothed"),
+    PRPCA(relation="filter"),
+    PRPCA(relation="learnt"),
+]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks(VARIANTS)
+def test_estimator_contract(estimator, check):
+    check(estimator)
+
+
+N, D = 60, 8
+
+
+def path(n):
+    return Links.from_edges([(i, i + 1) for i in range(n - 1)])
+
+
+@pytest.fixture
+def linked(rng):
+    """Rows on a ring of groups: a smooth part on two axes, own parts and noise."""
+    n = 240
+    side = np.repeat(np.arange(8), 30)
+    A = rng.random((n, n)) < np.where(np.equal.outer(side, side), 0.25, 0.004)
+    centers = rng.standard_normal((8, 2)) * 2
+    axes = np.linalg.qr(rng.standard_normal((D, 4)))[0]
+    own = 3 * rng.standard_normal((n, 2))
+    X = np.hstack([centers[side] + rng.standard_normal((n, 2)), own]) @ axes.T
+    return X + 0.5 * rng.standard_normal((n, D)) + 5, Links(np.triu(A, 1)), side
+
+
+def gram(Z):
+    return Z @ Z.T
+
+
+@pytest.mark.parametrize("relation", ["paper", "filter", "learnt"])
+def test_without_links_it_is_ppca(rng, relation):
+    X = rng.standard_normal((N, D)) @ rng.standard_normal((D, D))
+    model = PRPCA(3, relation=relation).fit(X)
+    expected = PPCA(3).fit(X)
+    assert_allclose(gram(model.transform(X)), gram(expected.transform(X)), atol=1e-9)
+    assert_allclose(model.score(X), expected.score(X))
+    assert not model.links_used_
+
+
+@pytest.mark.parametrize("relation", ["paper", "filter", "learnt"])
+def test_missing_values_without_links_are_ppca(rng, relation):
+    X = rng.standard_normal((N, D)) @ rng.standard_normal((D, D))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    model = PRPCA(2, relation=relation, max_iter=500, tol=1e-11).fit(X)
+    expected = PPCA(2, tol=1e-11).fit(X)
+    assert_allclose(model.impute(X), expected.impute(X), atol=1e-4)
+
+
+def test_no_edges_scale_nothing(rng):
+    X = rng.standard_normal((N, D)) @ rng.standard_normal((D, D))
+    model = PRPCA(3, alpha=2.0, gamma=0.5).fit(X, links=np.zeros((N, N)))
+    expected = PPCA(3).fit(X)
+    assert_allclose(model.get_covariance(), expected.get_covariance())
+
+
+@pytest.mark.parametrize(
+    "store", [np.asarray, sparse.csr_array, sparse.csc_array, sparse.coo_array]
+)
+@pytest.mark.parametrize("relation", ["paper", "filter"])
+def test_storage_changes_nothing(linked, relation, store):
+    X, links, _ = linked
+    X = np.where(np.abs(X - 5) > 3, X, 0.0)
+    expected = PRPCA(2, relation=relation).fit_transform(X, links=links)
+    A = store(links.adjacency.toarray())
+    Z = PRPCA(2, relation=relation).fit_transform(sparse.csr_array(X), links=A)
+    assert_allclose(gram(Z), gram(expected), atol=1e-8)
+
+
+def test_transform_is_equation_19_scaled_to_an_unlinked_row(linked):
+    X, links, _ = linked
+    alpha, gamma = 1.5, 0.1
+    model = PRPCA(2, alpha=alpha, gamma=gamma).fit(X, links=links)
+    inner = alpha * np.eye(len(X)) + links.adjacency.toarray()
+    Delta = gamma * np.eye(len(X)) + inner @ inner
+    mean = X.T @ Delta.sum(axis=1) / Delta.sum()
+    values, U = np.linalg.eigh((X - mean).T @ Delta @ (X - mean) / len(X))
+    sigma2 = values[:-2].mean()
+    W = U[:, -2:] * np.sqrt(values[-2:] - sigma2)
+    Z = (X - mean) @ W @ np.linalg.inv(W.T @ W + sigma2 * np.eye(2)) * np.sqrt(alpha**2 + gamma)
+    assert_allclose(model.mean_, mean)
+    assert_allclose(gram(model.transform(X)), gram(Z), rtol=1e-7)
+    assert_allclose(model.transform(X, links=links), model.transform(X))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_em_equals_the_closed_form(linked):
+    X, links, _ = linked
+    closed = PRPCA(2).fit(X, links=links)
+    em = PRPCA(2, solver="em", tol=0, max_iter=300).fit(X, links=links)
+    assert_allclose(em.get_covariance(), closed.get_covariance(), rtol=1e-8, atol=1e-8)
+    assert np.diff(em.objective_).min() > -1e-7
+    assert em.n_iter_ > 1
+
+
+def test_smoothed_projection_sums_over_neighbours(linked):
+    X, links, _ = linked
+    Z = PRPCA(2).fit(X, links=links).transform(X)
+    model = PRPCA(2, projection="smoothed").fit(X, links=links)
+    assert_allclose(model.transform(X, links=links), Z + links.adjacency @ Z)
+    assert_allclose(model.transform(X), Z)
+
+
+@pytest.mark.parametrize(
+    "options", [dict(relation="filter"), dict(projection="smoothed"), dict(relation="learnt")]
+)
+def test_the_ways_to_name_the_graph_agree(linked, options):
+    X, links, _ = linked
+    new = np.arange(0, len(X), 5)
+    old = np.setdiff1d(np.arange(len(X)), new)
+    model = PRPCA(2, random_state=0, **options).fit(X[old], links=links, sample_index=old)
+    one = model.transform(X[new], links=links, sample_index=new)
+    extended = links.subset(np.concatenate([old, new]))
+    assert_allclose(model.transform(X[new], links=extended), one, atol=1e-9)
+    everything = model.transform(X, links=links, sample_index=np.arange(len(X)))
+    assert_allclose(everything[new], one, atol=1e-6)
+    assert np.abs(model.transform(X[new]) - one).max() > 0.01
+
+
+@pytest.mark.parametrize("relation", ["paper", "filter", "learnt"])
+def test_renaming_nodes_renames_the_result(linked, relation, rng):
+    X, links, _ = linked
+    order = rng.permutation(len(X))
+    one = PRPCA(2, relation=relation, random_state=0).fit_transform(X, links=links)
+    moved = links.subset(order)
+    two = PRPCA(2, relation=relation, random_state=0).fit_transform(X[order], links=moved)
+    assert_allclose(gram(two), gram(one)[np.ix_(order, order)], atol=2e-2 * np.abs(gram(one)).max())
+
+
+def test_links_help_to_tell_groups_apart(linked):
+    X, links, side = linked
+
+    def spread(Z):
+        within = np.mean([Z[side == s].var(axis=0).sum() for s in range(8)])
+        return within / Z.var(axis=0).sum()
+
+    plain = spread(PPCA(2).fit_transform(X))
+    for options in (dict(relation="filter"), dict(relation="learnt")):
+        assert spread(PRPCA(2, random_state=0, **options).fit_transform(X, links=links)) < plain / 3
+
+
+def test_learnt_finds_the_smooth_axes_and_says_that_links_are_used(linked):
+    X, links, _ = linked
+    model = PRPCA(2, relation="learnt", random_state=0).fit(X, links=links)
+    assert model.links_used_
+    assert model.link_gain_ > model.permuted_link_gain_ + 50
+    assert model.smoothness_.min() > 0.1
+    assert_allclose(model.axes_ @ model.axes_.T, np.eye(len(model.axes_)), atol=1e-9)
+
+
+def test_score_with_links_is_the_joint_density(linked):
+    X, links, _ = linked
+    X, links = X[:40], links.subset(np.arange(40))
+    model = PRPCA(2, relation="learnt", own_components=1, random_state=0).fit(
+        *linked[:1], links=linked[1]
+    )
+    state = model._relational()
+    S = graph.normalized(links.adjacency).toarray()
+    C = state.sigma2 * np.eye(40 * D)
+    for k in range(3):
+        K = state.c[k] * np.eye(40)
+        if k < 2:
+            inner = np.linalg.inv(np.eye(40) + state.beta[k] * (np.eye(40) - S))
+            K = K + state.a[k] * inner @ inner
+        C += np.kron(K, np.outer(state.U[:, k], state.U[:, k]))
+    expected = multivariate_normal(cov=C).logpdf((X - model.mean_).ravel()) / 40
+    assert_allclose(model.score(X, links=links), expected, rtol=1e-6)
+    paper = PRPCA(2, gamma=0.1).fit(X, links=links)
+    inner = np.eye(40) + links.adjacency.toarray()
+    Phi = np.linalg.inv(0.1 * np.eye(40) + inner @ inner)
+    C = np.kron(Phi, 1.1 * paper.get_covariance())
+    expected = multivariate_normal(np.tile(paper.mean_, 40), C).logpdf(X.ravel()) / 40
+    assert_allclose(paper.score(X, links=links), expected, rtol=1e-8)
+
+
+def test_score_of_the_filter_is_that_of_smoothed_rows(linked):
+    X, links, _ = linked
+    model = PRPCA(2, relation="filter", power=1).fit(X, links=links)
+    smooth = graph.normalized(links.adjacency) @ (X - model.mean_)
+    expected = multivariate_normal(cov=model.get_covariance()).logpdf(smooth).mean()
+    assert_allclose(model.score(X, links=links), expected)
+
+
+def test_posterior_has_the_mean_of_transform_and_less_variance_with_links(linked):
+    X, links, _ = linked
+    model = PRPCA(2, relation="learnt", random_state=0).fit(X, links=links)
+    mean, covariance = model.posterior(X[:50], links=links, sample_index=np.arange(50))
+    assert_allclose(mean, model.transform(X[:50], links=links, sample_index=np.arange(50)))
+    alone = model.posterior(X[:50]).covariance
+    assert np.all(np.trace(covariance, axis1=1, axis2=2) < np.trace(alone, axis1=1, axis2=2))
+    assert PRPCA(2).fit(X, links=links).posterior(X[:3]).covariance.shape == (3, 2, 2)
+
+
+def test_temper_trusts_neighbours_more(linked):
+    X, links, side = linked
+    cool = PRPCA(2, relation="learnt", random_state=0).fit_transform(X, links=links)
+    warm = PRPCA(2, relation="learnt", temper=10, random_state=0).fit_transform(X, links=links)
+
+    def share(Z):
+        return np.mean([Z[side == s].var(axis=0).sum() for s in range(8)]) / Z.var(axis=0).sum()
+
+    assert share(warm) < share(cool)
+
+
+def test_a_row_of_links_alone_lands_among_its_neighbours(linked):
+    X, links, side = linked
+    new = np.arange(0, len(X), 6)
+    old = np.setdiff1d(np.arange(len(X)), new)
+    model = PRPCA(2, relation="learnt", random_state=0).fit(X[old], links=links, sample_index=old)
+    Z = model.transform(X[old], links=links, sample_index=old)
+    centers = np.array([Z[side[old] == s].mean(axis=0) for s in range(8)])
+    blank = np.full((len(new), D), np.nan)
+    found = model.transform(blank, links=links, sample_index=new)
+    distances = np.linalg.norm(found[:, None] - centers[None], axis=2)
+    assert np.mean(np.argmin(distances, axis=1) == side[new]) > 0.8
+
+
+def test_content_is_filled_in_from_neighbours(linked):
+    X, links, _ = linked
+    new = np.arange(0, len(X), 6)
+    old = np.setdiff1d(np.arange(len(X)), new)
+    model = PRPCA(2, relation="learnt", random_state=0).fit(X[old], links=links, sample_index=old)
+    blank = np.full((len(new), D), np.nan)
+    filled = model.impute(blank, links=links, sample_index=new)
+    error = np.sum((filled - X[new]) ** 2) / np.sum((X[new] - model.mean_) ** 2)
+    assert error < 0.9
+    some = np.where(np.arange(D) < 4, X[new], np.nan)
+    filled = model.impute(some, links=links, sample_index=new)
+    assert_allclose(filled[:, :4], X[new][:, :4])
+    alone = model.impute(some)
+    errors = [np.sum((values - X[new])[:, 4:] ** 2) for values in (filled, alone)]
+    assert errors[0] < errors[1]
+
+
+def test_missing_entries_in_the_fit_are_bridged_by_links(linked, rng):
+    X, links = linked[0][::2], linked[1].subset(np.arange(0, 240, 2))
+    holes = np.where(rng.random(X.shape) < 0.15, np.nan, X)
+    model = PRPCA(2, relation="learnt", own_components=2, random_state=0).fit(holes, links=links)
+    assert model.links_used_
+    full = PRPCA(2, relation="learnt", own_components=2, random_state=0).fit(X, links=links)
+    gap = model.axes_[:2].T @ model.axes_[:2] - full.axes_[:2].T @ full.axes_[:2]
+    assert np.linalg.norm(gap, 2) < 0.2
+    assert np.diff(model.objective_).min() > -1e-3 * len(X)
+    gaps = np.isnan(holes)
+    errors = [
+        np.mean((values - X)[gaps] ** 2)
+        for values in (model.impute(holes, links=links), PPCA(4).fit(holes).impute(holes))
+    ]
+    assert errors[0] < errors[1] * 1.02
+    for relation in ("paper", "filter"):
+        assert np.isfinite(PRPCA(2, relation=relation).fit_transform(holes, links=links)).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_links_are_left_aside(linked, seed):
+    X, links, _ = linked
+    order = np.random.default_rng(seed).permutation(len(X))
+    model = PRPCA(2, relation="learnt", own_components=2, random_state=seed)
+    model.fit(X, links=links.subset(order))
+    assert not model.links_used_
+    expected = PPCA(4).fit(X)
+    assert_allclose(model.score(X), expected.score(X), rtol=1e-6)
+    axes = PPCA(2).fit(X).components_
+    axes = np.linalg.qr(axes.T)[0]
+    found = np.linalg.qr(model.components_.T)[0]
+    assert_allclose(found @ found.T, axes @ axes.T, atol=1e-6)
+    moved = links.subset(order)
+    assert_allclose(model.transform(X, links=moved), model.transform(X))
+    assert np.isfinite(model.score(X, links=moved))
+    assert model.posterior(X).mean.shape == (len(X), 2)
+
+
+def test_link_components_are_ppca_of_the_adjacency(linked):
+    X, links, _ = linked
+    model = PRPCA(2, link_components=3).fit(X, links=links)
+    Z = model.transform(X, links=links)
+    A = links.adjacency.toarray()
+    assert_allclose(gram(Z[:, 2:]), gram(PPCA(3).fit_transform(A)), atol=1e-6)
+    assert list(model.get_feature_names_out()) == [f"prpca{i}" for i in range(5)]
+    again = model.transform(X[:7], links=links, sample_index=np.arange(7))
+    assert_allclose(again, Z[:7], atol=1e-9)
+    assert model.transform(X[:7]).shape == (7, 5)
+    with pytest.raises(ValueError, match="link_components needs their links"):
+        model.transform(X[:7], links=links.subset(np.arange(7)))
+    with pytest.raises(ValueError, match="link_components == 3 needs links"):
+        PRPCA(2, link_components=3).fit(X)
+
+
+def test_a_new_fit_forgets_the_last(linked):
+    X, links, _ = linked
+    model = PRPCA(2, relation="learnt", link_components=1, random_state=0).fit(X, links=links)
+    model.set_params(relation="paper", link_components=0).fit(X)
+    fresh = PRPCA(2, random_state=0).fit(X)
+    assert vars(model).keys() == vars(fresh).keys()
+
+
+@pytest.mark.parametrize("relation", ["paper", "filter", "learnt"])
+@pytest.mark.parametrize(
+    "A",
+    [
+        np.kron(np.eye(N // 2), [[0, 1], [1, 0]]),
+        1 - np.eye(N),
+        np.pad(np.ones((5, 5)) - np.eye(5), (0, N - 5)),
+        np.zeros((N, N)),
+    ],
+    ids=["matching", "complete", "isolated", "empty"],
+)
+def test_degenerate_graphs_give_finite_results(rng, relation, A):
+    X = rng.standard_normal((N, D))
+    Z = PRPCA(2, relation=relation, random_state=0).fit_transform(X, links=A)
+    assert np.isfinite(Z).all()
+
+
+@pytest.mark.parametrize("relation", ["paper", "filter", "learnt"])
+def test_offset_and_scale_change_nothing_but_scale(linked, relation):
+    X, links, _ = linked
+    model = PRPCA(2, relation=relation, random_state=0)
+    Z = model.fit_transform(X, links=links)
+    for moved in (X + 1e8, X * 1e-100):
+        again = PRPCA(2, relation=relation, random_state=0).fit_transform(moved, links=links)
+        assert_allclose(gram(again), gram(Z), atol=1e-2 * np.abs(gram(Z)).max())
+
+
+def test_float32_stays_and_agrees(linked):
+    X, links, _ = linked
+    for relation in ("paper", "filter", "learnt"):
+        one = PRPCA(2, relation=relation, random_state=0)
+        Z = one.fit_transform(X.astype(np.float32), links=links)
+        assert Z.dtype == np.float32
+        expected = PRPCA(2, relation=relation, random_state=0).fit_transform(X, links=links)
+        assert_allclose(gram(Z), gram(expected), atol=2e-2 * np.abs(gram(expected)).max())
+
+
+def test_a_hub_in_small_integers_equals_floats(rng):
+    X = rng.standard_normal((200, 4))
+    star = np.zeros((200, 200), dtype=np.int8)
+    star[0, 1:] = star[1:, 0] = 1
+    one = PRPCA(2).fit(X, links=star).get_covariance()
+    assert_allclose(one, PRPCA(2).fit(X, links=star.astype(float)).get_covariance())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (dict(n_components=0), "n_components == 0"),
+        (dict(n_components=99), "n_components == 99"),
+        (dict(relation="magic"), "relation == 'magic'"),
+        (dict(alpha=0), "alpha == 0"),
+        (dict(gamma=-1.0), "gamma == -1.0"),
+        (dict(solver="qr"), "solver == 'qr'"),
+        (dict(projection="x"), "projection == 'x'"),
+        (dict(power=0), "power == 0"),
+        (dict(temper=0.0), "temper == 0.0"),
+        (dict(link_components=99), "link_components == 99"),
+        (dict(tol=-1.0), "tol == -1.0"),
+    ],
+)
+def test_bad_parameters_are_named(rng, options, words):
+    X = rng.standard_normal((N, D))
+    with pytest.raises(ValueError, match=words):
+        PRPCA(**options).fit(X, links=path(N))
+
+
+def test_links_of_the_wrong_size_are_refused(rng):
+    X = rng.standard_normal((N, D))
+    model = PRPCA(relation="filter").fit(X, links=path(N))
+    with pytest.raises(ValueError, match="links has 7 nodes, X has 5 rows and the fit had 60"):
+        model.transform(X[:5], links=path(7))
+    with pytest.raises(ValueError, match="sample_index has 2 entries"):
+        model.transform(X[:5], links=path(N), sample_index=[0, 1])
+    with pytest.raises(ValueError, match="rows of the fit go up to 59"):
+        model.transform(X[:5], links=path(9), sample_index=np.arange(5))
+    with pytest.raises(ValueError, match=r"pass Links\(adjacency\)"):
+        PRPCA().fit(X[:30], links=path(N).adjacency[:30])
+    with pytest.raises(ValueError, match="with links score"):
+        model.score(np.where(X > 2, np.nan, X), links=path(N))
+
+
+def test_cross_validation_over_linked_rows(linked):
+    X, links, side = linked
+    with config_context(enable_metadata_routing=True):
+        embed = PRPCA(2, relation="filter")
+        embed.set_fit_request(links=True, sample_index=True)
+        embed.set_transform_request(links=True, sample_index=True)
+        model = make_pipeline(embed, LogisticRegression())
+        cv = StratifiedKFold(5, shuffle=True, random_state=0)
+        params = {"links": links, "sample_index": np.arange(len(X))}
+        linked_score = cross_val_score(model, X, side, cv=cv, params=params).mean()
+        alone = make_pipeline(PPCA(2), LogisticRegression())
+        plain_score = cross_val_score(alone, X, side, cv=cv).mean()
+        assert linked_score > plain_score + 0.2
+        search = GridSearchCV(model, {"prpca__n_components": [1, 2]}, cv=cv)
+        search.fit(X, side, **params)
+        assert search.best_params_ == {"prpca__n_components": 2}
+        cut = {"links": links.adjacency, "sample_index": np.arange(len(X))}
+        with pytest.raises(ValueError, match="fits failed"):
+            cross_val_score(model, X, side, cv=cv, params=cut)
+
+
+def test_callback_stops_the_fit(linked):
+    X, links, _ = linked
+    seen = []
+
+    def callback(n_iter, state, objective):
+        seen.append(n_iter)
+        return n_iter == 2
+
+    with pytest.warns(ConvergenceWarning):
+        PRPCA(2, solver="em", tol=0, callback=callback).fit(X, links=links)
+    assert seen == [1, 2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+def test_rewired_links_are_rejected_and_cost_nothing(linked, seed):
+    X, links, side = linked
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(X))
+    moved = links.subset(order)
+    train = rng.permutation(len(X))[:180]
+    test = np.setdiff1d(np.arange(len(X)), train)
+    model = PRPCA(2, relation="learnt", own_components=2, random_state=seed)
+    model.fit(X[train], links=moved, sample_index=train)
+    assert not model.links_used_
+    assert model.score(X[test]) >= PPCA(4).fit(X[train]).score(X[test]) - 1e-6
+    classify = LogisticRegression()
+    Z = [PPCA(2).fit(X[train]), model]
+    scores = [
+        classify.fit(m.transform(X[train]), side[train]).score(m.transform(X[test]), side[test])
+        for m in Z
+    ]
+    assert scores[1] >= scores[0] - 0.01
