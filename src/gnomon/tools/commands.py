@@ -8,7 +8,7 @@ import numpy as np
 
 import gnomon
 from gnomon.exceptions import TableError
-from gnomon.tools import results, workflow
+from gnomon.tools import building, results, workflow
 from gnomon.tools.evaluation import held_out
 from gnomon.tools.recipe import SCALES, apply
 from gnomon.tools.report import Subject, write_report
@@ -25,11 +25,11 @@ def fit(console, *, path, out, reading, asked):
     with console.stage(f"reading {path}"):
         table = read_table(path, **reading._asdict())
         ready = workflow.prepare(table, asked, console.note)
-    model, X = _fitted(console, asked, ready)
+    model, X, choice = _fitted(console, asked, ready)
     folder = _folder(out)
     console.wrote(workflow.save_fit(model, folder / "model.gnomon", ready.recipe, asked))
     with console.stage("placing the rows"):
-        subject = Subject(model, table, ready, asked, X)
+        subject = Subject(model, table, ready, asked, X, choice=choice)
     _write_embedding(console, folder / "embedding.csv", subject)
     _write_predictions(console, folder / "predictions.csv", subject)
     with console.stage("scoring on held-out rows") as tell:
@@ -39,16 +39,17 @@ def fit(console, *, path, out, reading, asked):
 
 
 def _fitted(console, asked, ready):
-    """The fitted model, and X as it took it."""
-    model = workflow.build(asked, ready)
-    X = workflow.fill_gaps(model, ready.X, console.note)
+    """The fitted model, X as it took it, and how its number of dimensions was chosen."""
+    with console.stage("choosing the model"), console.warnings_as_notes():
+        model, choice = building.build(asked, ready, console.note)
+    X = building.fill_gaps(model, ready.X, console.note)
     with console.stage(f"fitting {type(model).__name__}") as tell, console.warnings_as_notes():
         if "callback" in model.get_params():
             model.set_params(callback=_teller(tell))
-        model.fit(X, ready.y, **workflow.extra_inputs(model, ready))
+        model.fit(X, ready.y, **building.extra_inputs(model, ready))
     if "callback" in model.get_params():
         model.set_params(callback=None)
-    return model, X
+    return model, X, choice
 
 
 def _teller(tell):
@@ -62,8 +63,8 @@ def transform(console, *, model_path, path, out, reading):
     """Write the embedding of a table."""
     fitted, _, X, ids = _opened(console, model_path, path, reading)
     with console.stage("placing the rows"):
-        Z, covariance = workflow.latent(fitted.model, X)
-    deviations = workflow.standard_deviations(covariance)
+        Z, covariance = building.latent(fitted.model, X)
+    deviations = building.standard_deviations(covariance)
     out = out or Path(f"{path.stem}-embedding.csv")
     _write(console, out, results.embedding_columns(ids, Z, deviations))
 
@@ -109,11 +110,12 @@ def compare(console, *, path, out, reading, asked, components):
     console.text(str(result), {"recommendation": result.recommendation, "code": result.code})
 
 
-def _compared(console, ready, seed, sizes=(2, 5, 10)):
+def _compared(console, ready, seed, sizes, **options):
     with console.warnings_as_notes():
         return gnomon.compare(
             ready.X,
             ready.y,
+            **options,
             target=ready.kind,
             n_components=sizes,
             links=ready.links,
@@ -129,7 +131,7 @@ def report(console, *, model_path, path, out, reading):
     with console.stage(f"reading {path}"):
         table = read_table(path, **reading._asdict())
         ready, asked = workflow.prepare_again(fitted, table, console.note)
-    X = workflow.fill_gaps(fitted.model, ready.X, console.note)
+    X = building.fill_gaps(fitted.model, ready.X, console.note)
     subject = Subject(fitted.model, table, ready, asked, X)
     with console.stage("scoring on held-out rows") as tell:
         subject.score = _score(subject, tell)
@@ -138,21 +140,21 @@ def report(console, *, model_path, path, out, reading):
 
 def demo(console, *, out):
     """Fit, compare and report on bundled data with few labels and some gaps."""
-    from gnomon.tools.demo import ASKED, OPTIONS, hidden_accuracy, write_wine
+    from gnomon.tools.demo import ASKED, COMPARED_MODELS, OPTIONS, hidden_accuracy, write_wine
 
     folder = _folder(out)
     path = console.wrote(write_wine(folder / "wine.csv"))
     console.say(f"{path}: 178 wines, 13 measurements, 15 labels, one cell in twenty empty")
     table = read_table(path)
     ready = workflow.prepare(table, ASKED, console.note)
-    model, X = _fitted(console, ASKED, ready)
+    model, X, choice = _fitted(console, ASKED, ready)
     console.wrote(workflow.save_fit(model, folder / "model.gnomon", ready.recipe, ASKED))
-    subject = Subject(model, table, ready, ASKED, X)
+    subject = Subject(model, table, ready, ASKED, X, choice=choice)
     _write_embedding(console, folder / "embedding.csv", subject)
     _write_predictions(console, folder / "predictions.csv", subject)
     with console.stage("scoring on held-out rows") as tell:
         subject.score = _score(subject, tell)
-    result = _compared(console, ready, ASKED.seed, (2, 5))
+    result = _compared(console, ready, ASKED.seed, (2,), models=COMPARED_MODELS)
     console.say(result.recommendation)
     command = shlex.join(["gnomon", "fit", str(path), *OPTIONS, "--out", str(folder)])
     report_path = _write_report(
@@ -214,7 +216,7 @@ def _opened(console, model_path, path, reading):
     with console.stage(f"reading {path}"):
         table = read_table(path, **reading._asdict())
         X = apply(fitted.recipe, table, console.note)
-    X = workflow.fill_gaps(fitted.model, X, console.note)
+    X = building.fill_gaps(fitted.model, X, console.note)
     id_column = fitted.asked.id
     known = id_column if id_column in table.names else None
     return fitted, table, X, workflow.row_names(table, known, X.shape[0])
@@ -236,7 +238,7 @@ def _write(console, out, columns):
 
 
 def _write_embedding(console, path, subject):
-    deviations = workflow.standard_deviations(subject.covariance)
+    deviations = building.standard_deviations(subject.covariance)
     y = subject.ready.y
     columns = results.embedding_columns(
         subject.ready.ids, subject.Z, deviations, {} if y is None else {subject.asked.target: y}

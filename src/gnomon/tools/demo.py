@@ -15,6 +15,7 @@ CULTIVARS = np.array(["Barolo", "Grignolino", "Barbera"], dtype=object)
 LABELS_PER_CLASS = 5
 GAPS = 0.05
 ASKED = Question(target="cultivar", id="bottle", components=2)
+COMPARED_MODELS = ("SPPCA", "PPCA", "DCAGM", "PCA", "LDA", "PLS")
 OPTIONS = ("--target", "cultivar", "--id", "bottle", "--components", "2")
 
 

@@ -1,10 +1,9 @@
-"""From a table and a question to a fitted model, its embedding and its predictions."""
+"""From a table and a question to what a model takes, and the files that keep both."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils import get_tags
 
 import gnomon
 from gnomon.exceptions import TableError
@@ -12,14 +11,6 @@ from gnomon.tools import modelfile
 from gnomon.tools.recipe import Recipe, apply, plan
 from gnomon.tools.tables import Table, as_numbers, as_texts, kind_of, read_table
 
-MODELS = {
-    "ppca": "PPCA",
-    "sppca": "SPPCA",
-    "kernel-sppca": "KernelSPPCA",
-    "prpca": "PRPCA",
-    "dcagm": "DCAGM",
-    "bsdr": "BSDR",
-}
 # A column of whole numbers with no more different values than this is read as classes.
 FEW_CLASSES = 20
 
@@ -84,76 +75,6 @@ def row_names(table, name, n_rows) -> np.ndarray:
         return np.array([str(i + 1) for i in range(n_rows)], dtype=object)
     names = as_texts(table.column(name))
     return np.array(["" if value is None else value for value in names], dtype=object)
-
-
-def build(asked: Question, ready: Prepared):
-    """The estimator that the question asks for, not fitted."""
-    name = _choose(asked, ready)
-    if name not in MODELS:
-        raise TableError(f"--model {name!r}; accepted are auto, {', '.join(MODELS)}")
-    if name in ("dcagm", "bsdr") and ready.y is None:
-        raise TableError(f"--model {name} learns from labels; name their column with --target")
-    if name == "dcagm" and ready.kind == "numbers":
-        raise TableError(f"--model dcagm predicts classes; {asked.target!r} holds numbers")
-    public = "BSDRRegressor" if name == "bsdr" and ready.kind == "numbers" else MODELS[name]
-    cls = getattr(gnomon, public)
-    return cls(**_parameters(cls, asked, name))
-
-
-def _choose(asked, ready):
-    if asked.model != "auto":
-        return asked.model.lower()
-    if ready.links is not None:
-        return "prpca"
-    if ready.chunks is not None:
-        return "dcagm"
-    return "ppca" if ready.y is None else "sppca"
-
-
-def _parameters(cls, asked, name):
-    known = cls().get_params()
-    wanted = {"n_components": asked.components, "random_state": asked.seed}
-    if asked.supervision is not None:
-        if "supervision" not in known:
-            raise TableError(f"--supervision is for sppca and kernel-sppca, not for {name}")
-        wanted["supervision"] = asked.supervision
-    return {key: value for key, value in wanted.items() if key in known}
-
-
-def fill_gaps(model, X, note):
-    """X without gaps, for a model that takes none: column means, and a note."""
-    if get_tags(model).input_tags.allow_nan or not hasattr(X, "dtype"):
-        return X
-    if not isinstance(X, np.ndarray) or not np.isnan(X).any():
-        return X
-    gaps = int(np.isnan(X).sum())
-    note(f"{type(model).__name__} takes no gaps; {gaps} were filled with column means")
-    return np.where(np.isnan(X), np.nanmean(X, axis=0), X)
-
-
-def extra_inputs(model, ready: Prepared) -> dict:
-    """What else the model's fit takes of this table."""
-    more = {}
-    if ready.links is not None and type(model).__name__ == "PRPCA":
-        more["links"] = ready.links
-    if ready.chunks is not None and type(model).__name__ == "DCAGM":
-        more["chunks"] = ready.chunks
-    return more
-
-
-def latent(model, X):
-    """Posterior mean and covariances (n, q, q), or None for a model without them."""
-    if hasattr(model, "posterior"):
-        found = model.posterior(X)
-        return np.asarray(found.mean, dtype=float), np.asarray(found.covariance)
-    return np.asarray(model.transform(X), dtype=float), None
-
-
-def standard_deviations(covariance):
-    """Square roots of the diagonals (n, q) of covariances (n, q, q), None of None."""
-    if covariance is None:
-        return None
-    return np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
 
 
 def prepare_again(fitted: Fitted, table: Table, note) -> tuple[Prepared, Question]:

@@ -16,19 +16,22 @@ from jinja2 import Environment
 
 import gnomon
 from gnomon.tools import modelfile
+from gnomon.tools.building import latent
+from gnomon.tools.dimension import DimensionChoice
 from gnomon.tools.evaluation import Score, is_labelled
 from gnomon.tools.files import write_atomically
 from gnomon.tools.report import sections
 from gnomon.tools.report.payload import as_script, payload
-from gnomon.tools.workflow import latent
 
 
 class Subject:
     """What a report is about: a fitted model, the table, and X as the model takes it."""
 
-    def __init__(self, model, table, ready, asked, X, *, score: Score | None = None):
+    score: Score | None = None
+
+    def __init__(self, model, table, ready, asked, X, *, choice: DimensionChoice | None = None):
         self.model, self.table, self.ready, self.asked = model, table, ready, asked
-        self.X, self.score = X, score
+        self.X, self.choice = X, choice
         self.Z, self.covariance = latent(model, X)
 
     @cached_property

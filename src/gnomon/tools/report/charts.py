@@ -6,7 +6,7 @@ Every text is escaped; nothing has a style attribute, which the page's policy wo
 import numpy as np
 from markupsafe import Markup, escape
 
-WIDTH, LEFT, RIGHT, ROW = 560, 170, 60, 22
+WIDTH, LEFT, RIGHT, ROW = 560, 190, 70, 22
 
 
 def bars(names, values, texts, *, pale=None, most=None) -> Markup:
@@ -127,7 +127,7 @@ def _text(x, y, text, anchor, shade="", title=None):
     )
 
 
-def _short(name, most=24):
+def _short(name, most=22):
     return name if len(name) <= most else name[: most - 1] + "…"
 
 

@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 
+from gnomon.tools.report.sections import first_of
 from gnomon.tools.tables import as_numbers, as_texts, kind_of
 
 NO_VALUE = 65535
@@ -17,20 +18,34 @@ ARROW_FEATURES = 60
 
 def payload(subject) -> dict:
     """All that the picture shows of a `Subject`."""
-    q = min(subject.Z.shape[1], MAX_AXES)
+    Z, covariance, axes = _axes(subject)
+    q = len(axes)
     columns = colour_columns(subject)
     return {
-        "n": len(subject.Z),
+        "n": len(Z),
         "q": q,
-        "axes": axis_names(subject.model, q),
+        "axes": axes,
         "ids": [str(name) for name in subject.ready.ids],
-        "z": [_pack(subject.Z[:, j], "<f4") for j in range(q)],
-        "covariance": _covariance(subject.covariance, q),
+        "z": [_pack(Z[:, j], "<f4") for j in range(q)],
+        "covariance": _covariance(covariance, q),
         "labelled": None if subject.labelled is None else _pack(subject.labelled, "u1"),
         "columns": columns,
         "colour": 0,
         "loadings": _arrows(subject, q),
     }
+
+
+def _axes(subject):
+    """Coordinates, covariances and names; a single axis gets a second one that only spreads."""
+    q = min(subject.Z.shape[1], MAX_AXES)
+    names = axis_names(subject.model, q)
+    if q > 1:
+        return subject.Z, subject.covariance, names
+    spread = np.random.default_rng(0).uniform(-1, 1, len(subject.Z)) * np.ptp(subject.Z) / 8
+    covariance = subject.covariance
+    if covariance is not None:
+        covariance = np.pad(covariance, ((0, 0), (0, 1), (0, 1)))
+    return np.column_stack([subject.Z, spread]), covariance, [*names, "spread, without meaning"]
 
 
 def as_script(values) -> str:
@@ -43,8 +58,8 @@ def as_script(values) -> str:
 
 def axis_names(model, q) -> list[str]:
     """Names of the axes, with their share of the variance where the model has one."""
-    shares = getattr(model, "explained_variance_ratio_", None)
-    if shares is None:
+    shares = first_of(model, "explained_variance_ratio_", "input_share_")
+    if shares is None or np.ndim(shares) != 1:
         return [f"z{j + 1}" for j in range(q)]
     return [f"z{j + 1} ({share:.0%} of the variance)" for j, share in enumerate(shares[:q])]
 
@@ -125,7 +140,9 @@ def _arrows(subject, q):
         return None
     top = np.argsort(-np.abs(components[:q]).max(axis=0))[:ARROW_FEATURES]
     names = [subject.ready.recipe.names[j] for j in top]
-    return {"names": names, "values": components[:q, top].astype(float).round(6).tolist()}
+    values = np.zeros((q, len(top)))
+    values[: len(components)] = np.asarray(components[:q, top], dtype=float).round(6)
+    return {"names": names, "values": values.tolist()}
 
 
 def _pack(values, dtype):

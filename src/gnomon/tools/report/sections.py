@@ -4,7 +4,7 @@ import numpy as np
 
 from gnomon.tools.report import charts
 
-MOST_ROWS = 20
+MOST_ROWS = 15
 MOST_FEATURES = 25
 MOST_AXES = 6
 
@@ -207,33 +207,57 @@ def figures(subject):
 
 
 def _relevance(subject):
+    """What each axis carries of the features, and of the target where the model tells."""
     model = subject.model
-    shares = getattr(model, "explained_variance_ratio_", None)
+    shares = first_of(model, "explained_variance_ratio_", "input_share_")
     text = "Share of the variance of the features along each axis."
     if shares is None:
-        shares = getattr(model, "relevance_", None)
-        text = "Relevance of each axis: how much it bears on the target."
+        shares = first_of(model, "relevance_")
+        text = "Relevance of each axis: how far it spreads the rows beyond noise."
     if shares is None or np.ndim(shares) != 1:
         return None
-    shares = np.asarray(shares, dtype=float)[:MOST_ROWS]
     names = [f"z{j + 1}" for j in range(len(shares))]
-    svg = charts.bars(names, shares, [f"{share:.3g}" for share in shares])
+    bars = list(zip(names, np.asarray(shares, dtype=float), strict=True))[:MOST_ROWS]
+    target = first_of(model, "target_share_")
+    if target is not None and np.ndim(target) == 1:
+        text = "Share of the variance of the features, and of the target, along each axis."
+        target_bars = [(f"{n}, target", float(v)) for n, v in zip(names, target, strict=True)]
+        bars = [bar for pair in zip(bars, target_bars, strict=False) for bar in pair][:MOST_ROWS]
+    values = [value for _, value in bars]
+    svg = charts.bars([name for name, _ in bars], values, [f"{v:.3g}" for v in values])
     return {"key": "relevance", "title": "What each axis carries", "text": text, "svg": svg}
 
 
+def first_of(model, *names):
+    """The first of these attributes that the model has, or None."""
+    return next((getattr(model, name) for name in names if hasattr(model, name)), None)
+
+
 def _dimension(subject):
-    criterion = getattr(subject.model, "criterion_", None)
-    if not isinstance(criterion, dict) or len(criterion.get("n_components", ())) < 2:
+    curve = _criterion(subject)
+    if curve is None or len(curve[0]) < 2:
         return None
-    tried = [int(q) for q in criterion["n_components"]]
-    svg = charts.curve(tried, criterion["mean"], criterion["std"], subject.Z.shape[1])
     return {
         "key": "dimension",
         "title": "How many dimensions",
-        "text": "The criterion on held-out rows, with one standard deviation over folds; "
-        "the chosen number is coloured.",
-        "svg": svg,
+        "text": f"{curve[3]}, with one standard deviation over splits; the chosen number is "
+        "coloured.",
+        "svg": charts.curve(*curve[:3], subject.Z.shape[1]),
     }
+
+
+def _criterion(subject):
+    """Numbers of dimensions tried, mean and spread of a criterion, and its name."""
+    if subject.choice is not None:
+        rows = subject.choice.rows
+        tried = [row.n_components for row in rows]
+        name = f"{subject.choice.criterion.capitalize()} on held-out rows"
+        return tried, [row.mean for row in rows], [row.sd for row in rows], name
+    found = getattr(subject.model, "criterion_", None)
+    if not isinstance(found, dict) or not {"n_components", "mean", "std"} <= found.keys():
+        return None
+    tried = [int(q) for q in found["n_components"]]
+    return tried, found["mean"], found["std"], "Log likelihood per held-out row"
 
 
 def _convergence(subject):

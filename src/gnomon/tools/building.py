@@ -1,0 +1,142 @@
+"""The model that a question asks for, and what it says of the rows of a table."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import get_tags
+
+import gnomon
+from gnomon.exceptions import TableError
+from gnomon.tools.dimension import DimensionChoice
+from gnomon.tools.workflow import Prepared, Question
+
+MODELS = {
+    "ppca": "PPCA",
+    "sppca": "SPPCA",
+    "kernel-sppca": "KernelSPPCA",
+    "prpca": "PRPCA",
+    "dcagm": "DCAGM",
+    "bsdr": "BSDR",
+}
+# Models that choose their own number of dimensions.
+OWN_CHOICE = ("ppca", "bsdr")
+# Sizes that are tried for the others; a picture has two dimensions at least.
+SIZES = (2, 3, 5, 8, 13)
+MOST_COMPONENTS = 10
+LARGE = 5e6
+
+
+class Built(NamedTuple):
+    """An estimator, not fitted, and how its number of dimensions was chosen, if it was."""
+
+    model: Any
+    choice: DimensionChoice | None
+
+
+def build(asked: Question, ready: Prepared, note) -> Built:
+    """The estimator that the question asks for."""
+    name = _choose(asked, ready)
+    if name not in MODELS:
+        raise TableError(f"--model {name!r}; accepted are auto, {', '.join(MODELS)}")
+    if name in ("dcagm", "bsdr") and ready.y is None:
+        raise TableError(f"--model {name} learns from labels; name their column with --target")
+    if name == "dcagm" and ready.kind == "numbers":
+        raise TableError(f"--model dcagm predicts classes; {asked.target!r} holds numbers")
+    public = "BSDRRegressor" if name == "bsdr" and ready.kind == "numbers" else MODELS[name]
+    cls = getattr(gnomon, public)
+    components, choice = asked.components, None
+    if components == "auto" and name not in OWN_CHOICE:
+        components, choice = _dimension(public, ready, note)
+    asked = asked._replace(components=components)
+    return Built(cls(**_parameters(cls, asked, name, ready.kind)), choice)
+
+
+def _dimension(public, ready, note):
+    """The number of dimensions that predicts held-out labels best, or a stated guess."""
+    n, d = ready.X.shape
+    guess = max(1, min(MOST_COMPONENTS, d - 1, n - 1))
+    if n * d > LARGE:
+        note(f"the table is large, so {guess} dimensions were taken; say --components to change it")
+        return guess, None
+    if ready.y is None:
+        model = gnomon.PPCA(n_components="auto", random_state=0).fit(ready.X)
+        return model.n_components_, None
+    sizes = [size for size in SIZES if size < min(n // 2, d)] or [1]
+    try:
+        choice = gnomon.choose_dimension(ready.X, ready.y, models=[public], n_components=sizes)
+    except ValueError as error:
+        size = min(2, guess)
+        note(f"{size} dimensions were taken; they could not be chosen: {error}")
+        return size, None
+    return choice.chosen.get(public, min(2, guess)), choice
+
+
+def _choose(asked, ready):
+    if asked.model != "auto":
+        return asked.model.lower()
+    if ready.links is not None:
+        return "prpca"
+    if ready.chunks is not None:
+        return "dcagm"
+    return "ppca" if ready.y is None else "sppca"
+
+
+def _parameters(cls, asked, name, kind):
+    known = cls().get_params()
+    wanted = {"n_components": asked.components, "random_state": asked.seed}
+    if kind is not None:
+        wanted["target"] = {"classes": "classes", "numbers": "numeric"}[kind]
+    if asked.supervision is not None:
+        if "supervision" not in known:
+            raise TableError(f"--supervision is for sppca and kernel-sppca, not for {name}")
+        wanted["supervision"] = asked.supervision
+    return {key: value for key, value in wanted.items() if key in known}
+
+
+def fill_gaps(model, X, note):
+    """X without gaps, for a model that takes none: column means, and a note."""
+    if get_tags(model).input_tags.allow_nan or not hasattr(X, "dtype"):
+        return X
+    if not isinstance(X, np.ndarray) or not np.isnan(X).any():
+        return X
+    gaps = int(np.isnan(X).sum())
+    note(f"{type(model).__name__} takes no gaps; {gaps} were filled with column means")
+    return np.where(np.isnan(X), np.nanmean(X, axis=0), X)
+
+
+def extra_inputs(model, ready: Prepared) -> dict:
+    """What else the model's fit takes of this table."""
+    more = {}
+    if ready.links is not None and type(model).__name__ == "PRPCA":
+        more["links"] = ready.links
+    if ready.chunks is not None and type(model).__name__ == "DCAGM":
+        more["chunks"] = ready.chunks
+    return more
+
+
+def latent(model, X):
+    """Coordinates (n, q) and their covariances (n, q, q), None for a model without them."""
+    Z = np.asarray(model.transform(X), dtype=float)
+    if not hasattr(model, "posterior"):
+        return Z, None
+    covariance = np.asarray(model.posterior(X).covariance)
+    # Some models stretch their coordinates: the posterior is that of Z times the scale.
+    scale = getattr(model, "latent_scale_", None)
+    if scale is not None:
+        covariance = _stretched(covariance, 1 / np.asarray(scale, dtype=float))
+    return Z, covariance
+
+
+def _stretched(covariance, factors):
+    """Covariances of coordinates times factors; one that all rows share stays shared."""
+    outer = np.outer(factors, factors)
+    if covariance.strides[0] == 0:
+        return np.broadcast_to(covariance[0] * outer, covariance.shape)
+    return covariance * outer
+
+
+def standard_deviations(covariance):
+    """Square roots of the diagonals (n, q) of covariances (n, q, q), None of None."""
+    if covariance is None:
+        return None
+    return np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
