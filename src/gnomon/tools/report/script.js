@@ -331,6 +331,7 @@
     tip.replaceChildren(...lines);
     tip.classList.remove("hidden");
     const x = px(Z[state.across][i]), y = py(Z[state.up][i]);
+    tip.dataset.x = String(x); tip.dataset.y = String(y);
     tip.style.left = Math.max(4, Math.min(state.width - tip.offsetWidth - 4, x + 14)) + "px";
     tip.style.top = Math.max(4, Math.min(state.height - tip.offsetHeight - 4, y + 14)) + "px";
   };
