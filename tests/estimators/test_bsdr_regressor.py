@@ -96,3 +96,13 @@ def test_bad_outputs_are_named(rng):
         BSDRRegressor().fit(X, np.full(80, np.nan))
     with pytest.raises(ValueError, match="infinity"):
         BSDRRegressor().fit(X, np.full(80, np.inf))
+
+
+def test_gibbs_draws_numbers(rng):
+    X, Y, X_new, Y_new = reduced_rank(rng)
+    Y[3, 2] = np.nan
+    model = fit(X, Y, inference="gibbs", n_chains=1, n_draws=100, n_warmup=50)
+    mean, std = model.predict(X_new, return_std=True)
+    assert model.draws_["noise_variance"].shape == (1, 100, 8)
+    assert r2_score(Y_new, mean) > 0.3
+    assert_allclose(np.std((Y_new - mean) / std), 1.0, atol=0.15)

@@ -10,6 +10,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import check_is_fitted
 
 from gnomon.estimators._base import LatentPosterior
+from gnomon.estimators._draws import PosteriorDraws
 from gnomon.estimators._fitting import IterativeFit
 from gnomon.estimators._validation import (
     check_integer,
@@ -50,7 +51,7 @@ class Plan(NamedTuple):
 
 
 class BayesianReduction(
-    ClassNamePrefixFeaturesOutMixin, IterativeFit, TransformerMixin, BaseEstimator
+    ClassNamePrefixFeaturesOutMixin, PosteriorDraws, IterativeFit, TransformerMixin, BaseEstimator
 ):
     """Fits a projection with its classifier or regression; transform is E[z | x]."""
 
@@ -84,6 +85,8 @@ class BayesianReduction(
         """
         X = self._read(X)
         Z = np.asarray(self._project(X), dtype=float)
+        if self.inference == "gibbs":
+            return LatentPosterior(Z, self._drawn_covariance(X))
         return LatentPosterior(Z, self._latent_variances(X)[:, :, None] * np.eye(Z.shape[1]))
 
     def get_support(self, indices=False):
@@ -136,6 +139,7 @@ class BayesianReduction(
         return problem, factors
 
     def _check_parameters(self):
+        self._check_sampling()
         check_option("prior", self.prior, PRIORS)
         check_integer("max_iter", self.max_iter, low=1)
         check_real("tol", self.tol, low=0)
@@ -282,12 +286,17 @@ class BayesianReduction(
         check_is_fitted(self)
         return read_data(self, X, fitting=False, allow_nan=False)
 
-    def _project(self, X):
+    def _project(self, X, weights=None):
+        """Centred rows, or kernel values, times the fitted or the given weights (d, q)."""
         if self.kernel is not None:
-            return self._centered_kernel(X) @ self.dual_coef_
-        return Centered(as_data(X), self.mean_) @ self.components_.T.astype(X.dtype)
+            weights = self.dual_coef_ if weights is None else weights
+            return self._centered_kernel(X) @ weights
+        weights = self.components_.T if weights is None else weights
+        return Centered(as_data(X), self.mean_) @ weights.astype(X.dtype)
 
     def _latent_variances(self, X):
+        if self.inference == "gibbs":
+            return np.diagonal(self._drawn_covariance(X), axis1=1, axis2=2)
         rows = as_data(X) if self.kernel is None else self._centered_kernel(X)
         q = self.n_components_
         return bsdr_inputs.latent_variances(self._inputs, self._precisions, q, rows)

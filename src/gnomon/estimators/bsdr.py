@@ -5,6 +5,7 @@ from scipy import sparse
 from sklearn.base import ClassifierMixin
 
 from gnomon.estimators._bayesian import BayesianReduction, warn_unlabelled
+from gnomon.estimators._draws import pooled_draws
 from gnomon.estimators._outputs import encode_targets
 from gnomon.estimators._targets import encode_classes, require_classes
 from gnomon.estimators._validation import check_integer, check_option, read_data
@@ -45,12 +46,17 @@ class BSDR(ClassifierMixin, BayesianReduction):
         Parameters of the kernel.
     proba : {"plug-in", "integral"}, default="plug-in"
         Whether probabilities are those at E[z | x], or averaged over the posterior of z.
+        Gibbs sampling always averages over its draws.
     n_nodes : int, default=16
         Nodes of the quadrature of the multinomial probit.
     n_init : int or "auto", default="auto"
         Number of starts, the first by discriminant analysis, the others random; the one with
         the best bound after a short run is taken. "auto" is 4 where n_components is below the
         number of classes less one, and 1 otherwise.
+    inference : {"variational", "gibbs"}, default="variational"
+        Mean-field approximation, or that followed by Gibbs sampling from it.
+    n_chains, n_draws, n_warmup, thin : int, default=4, 1000, 500, 1
+        Of Gibbs sampling: chains, draws kept of each, rounds dropped before, rounds per draw.
     max_iter : int, default=100
         Most accelerated steps, each of three sweeps over the factors.
     tol : float, default=1e-4
@@ -59,7 +65,7 @@ class BSDR(ClassifierMixin, BayesianReduction):
         ``callback(n_iter, state, objective)`` is called after every step; it stops the fit by
         returning True.
     random_state : int, RandomState instance, Generator or None, default=None
-        Random starts.
+        Random starts, and the draws of Gibbs sampling.
 
     Attributes
     ----------
@@ -88,6 +94,11 @@ class BSDR(ClassifierMixin, BayesianReduction):
         Class names; the numbers of the labels for several labels.
     dual_coef_ : ndarray of shape (n_samples, n_components)
         Weights on the centred kernel. Only with a kernel.
+    draws_ : dict of str to ndarray of shape (n_chains, n_draws, ...)
+        For ``inference="gibbs"``: "projection", "weights" and "bias", turned so that they can
+        be averaged, and "log_joint", "bias_contrasts" and "score_spread", which no turn changes.
+    rhat_, ess_ : dict of str to ndarray
+        Split R-hat and effective sample sizes of the last three.
     objective_ : list of float
         The lower bound on log p(y | X) at every step.
     n_iter_ : int
@@ -144,6 +155,11 @@ class BSDR(ClassifierMixin, BayesianReduction):
         proba="plug-in",
         n_nodes=16,
         n_init="auto",
+        inference="variational",
+        n_chains=4,
+        n_draws=1000,
+        n_warmup=500,
+        thin=1,
         max_iter=100,
         tol=1e-4,
         callback=None,
@@ -163,6 +179,11 @@ class BSDR(ClassifierMixin, BayesianReduction):
         self.proba = proba
         self.n_nodes = n_nodes
         self.n_init = n_init
+        self.inference = inference
+        self.n_chains = n_chains
+        self.n_draws = n_draws
+        self.n_warmup = n_warmup
+        self.thin = thin
         self.max_iter = max_iter
         self.tol = tol
         self.callback = callback
@@ -190,9 +211,11 @@ class BSDR(ClassifierMixin, BayesianReduction):
         read = self._read_labels if _is_matrix(y) else self._read_classes
         keep, outputs, classes = read(y, X.shape[0])
         warn_unlabelled(self, keep)
-        self._fit(X, keep, outputs)
+        problem, factors = self._fit(X, keep, outputs)
         self.classes_ = classes
         self._are_classes = isinstance(outputs, ClassOutputs)
+        if self.inference == "gibbs":
+            self._sample(problem, factors)
         return self
 
     def predict_proba(self, X):
@@ -208,6 +231,8 @@ class BSDR(ClassifierMixin, BayesianReduction):
             Rows sum to one for classes.
         """
         X = self._read(X)
+        if self.inference == "gibbs":
+            return _both_sides(self._average_probabilities(X))
         Z = np.asarray(self._project(X), dtype=float)
         B = np.vstack([self.bias_, self.weights_])
         settings = (B, self.weights_covariance_, self._are_classes, self.n_nodes)
@@ -215,9 +240,7 @@ class BSDR(ClassifierMixin, BayesianReduction):
             P = bsdr_prediction.integrated(Z, self._latent_variances(X), *settings)
         else:
             P = bsdr_prediction.plug_in(Z, *settings)
-        if P.shape[1] == 1:
-            return np.column_stack([1.0 - P, P])
-        return P
+        return _both_sides(P)
 
     def predict(self, X):
         """Most probable class, or the labels that are more probable than not.
@@ -241,6 +264,16 @@ class BSDR(ClassifierMixin, BayesianReduction):
         tags.classifier_tags.multi_label = True
         return tags
 
+    def _average_probabilities(self, X):
+        return bsdr_prediction.from_draws(
+            self._drawn_projections(X),
+            pooled_draws(self.draws_, "weights"),
+            pooled_draws(self.draws_, "bias"),
+            float(self.latent_noise) ** 2,
+            self._are_classes,
+            self.n_nodes,
+        )
+
     def _read_classes(self, y, n):
         classes = encode_classes(y, n)
         require_classes(classes, type(self).__name__)
@@ -258,6 +291,10 @@ class BSDR(ClassifierMixin, BayesianReduction):
         if not keep.any():
             raise ValueError("y has no known label; BSDR needs rows with labels 0 or 1")
         return keep, SignOutputs(signs), np.arange(signs.shape[1])
+
+
+def _both_sides(P):
+    return np.column_stack([1.0 - P, P]) if P.shape[1] == 1 else P
 
 
 def _is_matrix(y):

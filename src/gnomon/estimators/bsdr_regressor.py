@@ -42,6 +42,10 @@ class BSDRRegressor(RegressorMixin, BayesianReduction):
     n_init : int or "auto", default="auto"
         Number of starts, the first by reduced-rank regression, the others random. "auto" is 4
         where n_components is below the number of outputs less one, and 1 otherwise.
+    inference : {"variational", "gibbs"}, default="variational"
+        Mean-field approximation, or that followed by Gibbs sampling from it.
+    n_chains, n_draws, n_warmup, thin : int, default=4, 1000, 500, 1
+        Of Gibbs sampling: chains, draws kept of each, rounds dropped before, rounds per draw.
     max_iter : int, default=100
         Most accelerated steps, each of three sweeps over the factors.
     tol : float, default=1e-4
@@ -50,7 +54,7 @@ class BSDRRegressor(RegressorMixin, BayesianReduction):
         ``callback(n_iter, state, objective)`` is called after every step; it stops the fit by
         returning True.
     random_state : int, RandomState instance, Generator or None, default=None
-        Random starts.
+        Random starts, and the draws of Gibbs sampling.
 
     Attributes
     ----------
@@ -78,6 +82,11 @@ class BSDRRegressor(RegressorMixin, BayesianReduction):
         Mean and standard deviation of the known outputs.
     dual_coef_ : ndarray of shape (n_samples, n_components)
         Weights on the centred kernel. Only with a kernel.
+    draws_ : dict of str to ndarray of shape (n_chains, n_draws, ...)
+        For ``inference="gibbs"``: "projection", "weights" and "bias", turned so that they can
+        be averaged, and "log_joint", "bias_contrasts" and "score_spread", which no turn changes.
+    rhat_, ess_ : dict of str to ndarray
+        Split R-hat and effective sample sizes of the last three.
     objective_ : list of float
         The lower bound on log p(y | X) at every step.
     n_iter_ : int
@@ -121,6 +130,11 @@ class BSDRRegressor(RegressorMixin, BayesianReduction):
         degree=3,
         coef0=1,
         n_init="auto",
+        inference="variational",
+        n_chains=4,
+        n_draws=1000,
+        n_warmup=500,
+        thin=1,
         max_iter=100,
         tol=1e-4,
         callback=None,
@@ -138,6 +152,11 @@ class BSDRRegressor(RegressorMixin, BayesianReduction):
         self.degree = degree
         self.coef0 = coef0
         self.n_init = n_init
+        self.inference = inference
+        self.n_chains = n_chains
+        self.n_draws = n_draws
+        self.n_warmup = n_warmup
+        self.thin = thin
         self.max_iter = max_iter
         self.tol = tol
         self.callback = callback
@@ -167,11 +186,16 @@ class BSDRRegressor(RegressorMixin, BayesianReduction):
         warn_unlabelled(self, keep)
         observed = targets.observed[keep]
         mask = None if observed.all() else observed.astype(float)
-        _, factors = self._fit(X, keep, NumberOutputs(targets.Y[keep], mask))
+        problem, factors = self._fit(X, keep, NumberOutputs(targets.Y[keep], mask))
         coding, eps = targets.coding, factors.eps
         self.target_mean_, self.target_scale_ = coding.center, coding.scale
         self.noise_variance_ = coding.scale**2 / (eps.scale * (eps.shape - 1.0))
         self._one_column = coding.one_column
+        if self.inference == "gibbs":
+            kept = self._sample(problem, factors)
+            drawn = coding.scale**2 / kept.noise_precision
+            self.draws_["noise_variance"] = drawn
+            self.noise_variance_ = drawn.mean(axis=(0, 1))
         return self
 
     def predict(self, X, return_std=False):

@@ -15,6 +15,7 @@ from gnomon.models.bsdr import lift
 from gnomon.stats.probit import DEFAULT_NODES, class_probabilities
 
 INTEGRATION_POINTS = 64
+ROWS_AT_ONCE = 2**14
 
 
 def probabilities(M, variance, are_classes, n_nodes=DEFAULT_NODES):
@@ -37,15 +38,26 @@ def integrated(Z, variances, B, C, are_classes, n_nodes=DEFAULT_NODES):
 
 
 def from_draws(projected, weights, bias, noise, are_classes, n_nodes=DEFAULT_NODES):
-    """Probabilities (n, c) averaged over draws l: projected (l, n, q), weights (l, q, c), bias.
+    """Probabilities (n, c) averaged over draws: projected rows (n, q), weights (q, c), bias (c,).
 
     Each draw gets one point of z's own noise; the scores enter by their means.
     """
-    points = np.sqrt(noise) * normal_points(projected.shape[2], len(projected))
-    total = 0.0
+    points = np.sqrt(noise) * normal_points(weights.shape[1], len(weights))
+    waiting, total = [], 0.0
     for Z, V, b, u in zip(projected, weights, bias, points, strict=True):
-        total = total + probabilities((Z + u) @ V + b, 1.0, are_classes, n_nodes)
-    return total / len(projected)
+        waiting.append((Z + u) @ V + b)
+        if len(waiting) * len(Z) >= ROWS_AT_ONCE:
+            total, waiting = total + _summed(waiting, are_classes, n_nodes), []
+    if waiting:
+        total = total + _summed(waiting, are_classes, n_nodes)
+    return total / len(weights)
+
+
+def _summed(scores, are_classes, n_nodes):
+    """Sum over draws of the probabilities; many draws at once cost little more than one."""
+    M = np.concatenate(scores)
+    P = probabilities(M, np.ones_like(M), are_classes, n_nodes)
+    return P.reshape(len(scores), -1, M.shape[1]).sum(axis=0)
 
 
 def score_variances(Z, C):

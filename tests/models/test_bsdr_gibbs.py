@@ -1,0 +1,214 @@
+"""Geweke's test: draws of the joint law and of the kernel with y redrawn must agree."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+
+from gnomon.inference.fixed_point import iterate
+from gnomon.inference.sampling import Schedule, draw
+from gnomon.linalg.data import Matrix
+from gnomon.models import bsdr, bsdr_gibbs
+from gnomon.models import bsdr_variational as variational
+from gnomon.models.bsdr import ClassOutputs, NumberOutputs, Priors, SignOutputs
+from gnomon.models.bsdr_gibbs import Draw
+from gnomon.stats.gamma import Gamma
+from gnomon.stats.ridge import gram_or_dual, spectral
+
+n, d, q, c = 8, 3, 2, 3
+# At (1, 1) moments do not exist and at scale one a slip between scale and rate is invisible.
+HYPER = Gamma(3.0, 0.5)
+KINDS = ["entry", "column", "row"]
+
+
+def make_problem(kind, rng, name="classes", noise=0.7, shape=(n, d)):
+    X = rng.standard_normal(shape)
+    X -= X.mean(axis=0)
+    route = spectral(Matrix(X), noise)[0] if kind == "column" else gram_or_dual(Matrix(X), noise)
+    priors = Priors(kind, HYPER, HYPER, HYPER, HYPER)
+    known = rng.random((shape[0], c)) < 0.8
+    outputs = {
+        "classes": ClassOutputs(np.zeros(shape[0], dtype=int), c),
+        "labels": SignOutputs(np.where(known, 1.0, 0.0)),
+        "numbers": NumberOutputs(np.zeros((shape[0], c)), known.astype(float)),
+    }[name]
+    return bsdr.pose(route, outputs, priors)
+
+
+def gamma(shape, rng):
+    return rng.gamma(HYPER.shape, HYPER.scale, shape)
+
+
+def draw_prior(problem, rng):
+    kind, ridge = problem.priors.kind, problem.ridge
+    width = ridge.X.shape[1]
+    phi = gamma({"entry": (width, q), "column": q, "row": width}[kind], rng)
+    P = rng.standard_normal((width, q)) / np.sqrt(bsdr.spread_out(phi, kind, (width, q)))
+    projected = ridge.X @ P
+    Z = projected + np.sqrt(ridge.noise) * rng.standard_normal(projected.shape)
+    psi, lam = gamma((q, c), rng), gamma(c, rng)
+    B = rng.standard_normal((q + 1, c)) / np.sqrt(np.vstack([lam, psi]))
+    outside = ridge.n_features - width
+    rest = rng.chisquare(outside, q) / phi if outside else np.zeros(q)
+    eps = gamma(c, rng) if isinstance(problem.outputs, NumberOutputs) else np.ones(c)
+    return Draw(phi, P, projected, rest, Z, psi, lam, B, None, eps)
+
+
+def redraw_outputs(state, problem, rng):
+    """Scores and outputs together, given all else: y is a function of T."""
+    M = bsdr.lift(state.Z) @ state.B
+    T = M + rng.standard_normal(M.shape) / np.sqrt(state.eps)
+    outputs = problem.outputs
+    if isinstance(outputs, ClassOutputs):
+        outputs = ClassOutputs(T.argmax(axis=1), c)
+    elif isinstance(outputs, SignOutputs):
+        outputs = SignOutputs(np.sign(T) * np.abs(outputs.signs))
+    else:
+        outputs = outputs._replace(Y=T * outputs.observed)
+    return state._replace(T=T), problem._replace(outputs=outputs)
+
+
+def statistics(state):
+    return np.array(
+        [
+            np.log(state.phi).mean(),
+            np.log(state.psi).mean(),
+            np.log(state.lam).mean(),
+            np.log(state.eps).mean(),
+            np.log(np.sum(state.P**2)),
+            np.log(np.sum(state.Z**2)),
+            np.log(np.sum(state.B**2)),
+            np.tanh(state.B).mean(),
+            np.tanh(state.Z).mean(),
+            np.tanh(np.sum(state.projected * state.Z)),
+            np.tanh(state.T - state.T.mean()).mean(),
+            np.log(np.sum((state.Z - state.projected) ** 2)),
+            np.log(np.sum((state.T - bsdr.lift(state.Z) @ state.B) ** 2)),
+        ]
+    )
+
+
+def geweke(problem, rng, size, kernel=bsdr_gibbs.kernel):
+    """Largest |z| between means of statistics under the two ways to draw."""
+    prior = []
+    for _ in range(size):
+        state, _ = redraw_outputs(draw_prior(problem, rng), problem, rng)
+        prior.append(statistics(state))
+    state, problem = redraw_outputs(draw_prior(problem, rng), problem, rng)
+    chain = []
+    for _ in range(size):
+        state = kernel(state, rng, problem)
+        state, problem = redraw_outputs(state, problem, rng)
+        chain.append(statistics(state))
+    prior, chain = np.array(prior), np.array(chain)
+    batches = chain[: size - size % 50].reshape(50, -1, chain.shape[1]).mean(axis=1)
+    error = np.sqrt(prior.var(axis=0) / size + batches.var(axis=0, ddof=1) / 50)
+    z = (chain.mean(axis=0) - prior.mean(axis=0)) / np.where(error > 0, error, 1.0)
+    return np.abs(z).max()
+
+
+def test_short_geweke(rng):
+    assert geweke(make_problem("entry", rng), rng, 600) < 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["classes", "labels", "numbers"])
+def test_geweke(kind, name, rng):
+    problem = make_problem(kind, rng, name)
+    z = geweke(problem, rng, 20_000)
+    if 4 <= z < 5:
+        z = geweke(problem, np.random.default_rng(1), 80_000)
+    assert z < 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["entry", "column"])
+def test_geweke_with_more_features_than_rows(kind, rng):
+    assert geweke(make_problem(kind, rng, shape=(4, 9)), rng, 20_000) < 4
+
+
+def without_half(state, rng, problem):
+    """Planted fault: shape of the precisions without the half of one entry."""
+    state = bsdr_gibbs.kernel(state, rng, problem)
+    scale = 1.0 / (1.0 / HYPER.scale + 0.5 * state.B[1:] ** 2)
+    return state._replace(psi=rng.gamma(HYPER.shape, scale))
+
+
+def blind_to_scores(state, rng, problem):
+    """Planted fault, erratum E-G13-7: Z drawn as printed, not given T."""
+    state = bsdr_gibbs.draw_projection(state, rng, problem)
+    noise = np.sqrt(problem.ridge.noise) * rng.standard_normal(state.Z.shape)
+    state = state._replace(Z=state.projected + noise)
+    return bsdr_gibbs.draw_scores(bsdr_gibbs.draw_weights(state, rng, problem), rng, problem)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", [without_half, blind_to_scores])
+def test_geweke_catches_planted_faults(fault, rng):
+    assert geweke(make_problem("entry", rng), rng, 5000, fault) > 6
+
+
+@pytest.mark.parametrize("name", ["classes", "labels", "numbers"])
+def test_latent_conditional_is_that_of_the_joint_normal(name, rng):
+    """Z given the rest, by brute force on the precision of each row."""
+    problem = make_problem("entry", rng, name)
+    state, problem = redraw_outputs(draw_prior(problem, rng), problem, rng)
+    draws = np.stack([bsdr_gibbs.draw_latent(state, rng, problem).Z for _ in range(3000)])
+    V, b = state.B[1:], state.B[0]
+    for i in (0, 3):
+        seen = np.ones(c) if problem.outputs.observed is None else problem.outputs.observed[i]
+        weights = seen * state.eps
+        precision = np.eye(q) / problem.ridge.noise + (V * weights) @ V.T
+        rhs = state.projected[i] / problem.ridge.noise + V @ (weights * (state.T[i] - b))
+        mean = np.linalg.solve(precision, rhs)
+        assert_allclose(draws[:, i].mean(axis=0), mean, atol=0.1)
+        assert_allclose(np.cov(draws[:, i].T), np.linalg.inv(precision), atol=0.12)
+
+
+def test_log_joint_changes_as_the_densities_do(rng):
+    problem = make_problem("entry", rng)
+    state, problem = redraw_outputs(draw_prior(problem, rng), problem, rng)
+    other = state._replace(Z=state.Z + 0.1)
+    X = problem.ridge.X @ np.eye(d)
+
+    def dense(s):
+        noise = problem.ridge.noise
+        total = stats.norm(X @ s.P, np.sqrt(noise)).logpdf(s.Z).sum()
+        return total + stats.norm(s.Z @ s.B[1:] + s.B[0]).logpdf(s.T).sum()
+
+    change = bsdr_gibbs.log_joint(other, problem) - bsdr_gibbs.log_joint(state, problem)
+    assert_allclose(change, dense(other) - dense(state))
+
+
+def test_turned_draws_are_kept_alike(rng):
+    problem = make_problem("entry", rng)
+    state, problem = redraw_outputs(draw_prior(problem, rng), problem, rng)
+    turn = np.linalg.qr(rng.standard_normal((q, q)))[0]
+    B = np.vstack([state.B[0], turn.T @ state.B[1:]])
+    turned = state._replace(P=state.P @ turn, projected=state.projected @ turn, B=B)
+    reference = rng.standard_normal((n, q))
+    one, two = (bsdr_gibbs.keep(s, problem, reference) for s in (state, turned))
+    assert_allclose(two.P, one.P, atol=1e-10)
+    assert_allclose(two.V, one.V, atol=1e-10)
+    assert_allclose(two.score_spread, one.score_spread, atol=1e-10)
+
+
+def test_chain_agrees_with_the_variational_mean_on_easy_data(rng):
+    X = rng.standard_normal((300, 3))
+    codes = (X[:, :1] * [1.0, 0.0, -1.0] + 0.3 * rng.standard_normal((300, 3))).argmax(axis=1)
+    problem = bsdr.pose(gram_or_dual(Matrix(X), 1.0), ClassOutputs(codes, 3), Priors())
+    start = variational.init(problem, bsdr.coded_start(problem, 1, rng))
+    fit = iterate(partial(variational.step, problem=problem), start, max_iter=100, tol=0).state
+    kept = draw(
+        partial(bsdr_gibbs.kernel, problem=problem),
+        bsdr_gibbs.init(fit, problem, rng),
+        rng,
+        Schedule(150, 50),
+        keep=partial(bsdr_gibbs.keep, problem=problem, reference=fit.projected),
+    )
+    direction = kept.P.mean(axis=0)[:, 0]
+    cosine = direction @ fit.P[:, 0] / np.linalg.norm(direction) / np.linalg.norm(fit.P)
+    assert cosine > 0.98
