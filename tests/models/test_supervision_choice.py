@@ -4,14 +4,16 @@ from numpy.testing import assert_allclose
 
 from gnomon.linalg.data import Matrix, Weighted, center
 from gnomon.models.supervision import pool, supervise, truncated
-from gnomon.models.supervision_choice import choose, decide
+from gnomon.models.supervision_choice import choose, relative_losses
 from gnomon.models.supervision_trials import (
     Candidate,
     class_distances,
     distinct_rows,
     draw_splits,
     soft_losses,
+    tuned,
 )
+from gnomon.models.supervision_votes import class_codes, left_out_evidence
 
 
 def contrasts(count):
@@ -39,7 +41,7 @@ def chosen(X, codes, q, seed=0, weights=None):
     basis = pool(center(rows)[1], 150, np.random.default_rng(0))
     Y, observed = outputs(codes)
     choice = choose(basis, Y, observed, q, codes, np.random.default_rng(seed))
-    found = supervise(truncated(basis, choice.pool), Y, observed, q, choice.s, codes)
+    found = supervise(truncated(basis, choice.pool), Y, observed, q, choice.s, codes, choice.votes)
     return choice, found
 
 
@@ -141,13 +143,47 @@ def test_losses_are_those_of_the_soft_nearest_neighbour(rng):
     assert_allclose(soft_losses(D, truth)[0], best)
 
 
-def test_the_guard_takes_the_weak_map_where_evidence_is_thin(rng):
-    candidates = [Candidate(10, 0.0), Candidate(10, 0.1), Candidate(10, 0.9)]
-    losses = np.tile(np.log(3) + rng.standard_normal(8), (3, 1))
-    losses[2] += np.tile([0.5, -0.51], 4)
-    choice = decide(candidates, losses, np.full(8, np.log(3)), np.array([0.5, 0.5, 0.0]))
-    assert choice.guarded
-    assert choice.s == 0.1
+def test_errors_are_over_distinct_rows(rng):
+    losses = rng.random((2, 10))
+    once = relative_losses(losses, np.ones(10), np.arange(10))
+    again = relative_losses(np.tile(losses, 3), np.ones(30), np.tile(np.arange(10), 3))
+    assert_allclose(once.loss, again.loss)
+    assert_allclose(once.error, again.error)
+
+
+def test_no_single_loss_decides():
+    losses = np.full((2, 10), 0.1)
+    losses[1, 0] = 1e6
+    assert relative_losses(losses, np.ones(10), np.arange(10)).loss[1] < 2
+
+
+def test_left_out_evidence_is_the_score_of_correct_classes(rng):
+    X, _, codes = sample(rng, classes=4, n=40, per_class=5, strength=3)
+    basis = pool(center(Matrix(X))[1], 150, rng)
+    labelled = distinct_rows(basis, *outputs(codes), codes)
+    fits = tuned(labelled, [Candidate(20, 0.5)])
+    predicted = labelled.Y - fits[20].residuals
+    hits = np.mean(np.argmax(predicted @ class_codes(labelled).T, axis=1) == labelled.codes)
+    assert_allclose(left_out_evidence(fits, labelled), (hits - 0.25) / np.sqrt(0.25 * 0.75 / 20))
+
+
+def test_unlabelled_rows_join_with_their_own_class(rng):
+    X, truth, codes = sample(rng, classes=5, n=200, per_class=4, strength=3)
+    choice, _ = chosen(X, codes, 3)
+    sure = choice.votes.weights > 0.5
+    assert np.all(codes[choice.votes.rows] == -1)
+    assert np.mean(choice.votes.codes[sure] == truth[choice.votes.rows][sure]) > 0.95
+    assert_allclose(choice.votes.Y, contrasts(5)[choice.votes.codes], atol=1e-12)
+
+
+def test_unlabelled_rows_that_join_make_the_map_better(rng):
+    X, truth, codes = sample(rng, classes=6, n=600, per_class=4, strength=2)
+    choice, found = chosen(X, codes, 4)
+    basis = pool(center(Matrix(X))[1], 150, rng)
+    alone = supervise(truncated(basis, choice.pool), *outputs(codes), 4, choice.s, codes)
+    Xc, labelled = X - X.mean(axis=0), codes >= 0
+    together = error(Xc @ found.projection, truth, labelled)
+    assert together < 0.9 * error(Xc @ alone.projection, truth, labelled)
 
 
 def test_numbers_that_pca_misses_are_found(rng):

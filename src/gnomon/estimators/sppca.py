@@ -331,7 +331,9 @@ class SPPCA(IterativeFit, SupervisedModel):
         choice = Choice(float(0 if self.supervision == "auto" else self.supervision), pool_size(q))
         if self.supervision == "auto":
             choice = choose(space, *labels, q, targets.codes, rng)
-        found = supervise(truncated(space, choice.pool), *labels, q, choice.s, targets.codes)
+        found = supervise(
+            truncated(space, choice.pool), *labels, q, choice.s, targets.codes, choice.votes
+        )
         fitted = sppca_fitted.from_supervised(mean, found, energy_scale=self.scale != "latent")
         self._keep(rows, fitted, choice.s, passes + 2)
         if choice.curve is not None:

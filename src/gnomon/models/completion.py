@@ -14,6 +14,8 @@ import numpy as np
 from gnomon.linalg.solve import Cholesky
 
 PENALTIES = 10.0 ** np.arange(-4, 3.25, 0.5)
+# Many rows decide well between fewer penalties.
+MANY_ROWS = 500
 # With numbers as y the lowest penalties interpolate heavy-tailed columns.
 LEAST_NUMERIC_PENALTY = 0.1
 # Share of Sigma that is spherical, as the labelled rows are few.
@@ -40,15 +42,18 @@ class Sample(NamedTuple):
     y_mean: np.ndarray
     roots: np.ndarray
     weights: np.ndarray
+    counts: np.ndarray
     unit: float
 
 
-def complete(F, Y, observed, weights, codes=None) -> Completion:
-    """Ridge regression of the labelled rows, its penalty tuned by leaving out one unit of weight.
+def complete(F, Y, observed, weights, codes=None, counts=None) -> Completion:
+    """Ridge regression of the labelled rows, its penalty tuned by leaving out one row.
 
-    Weights so count as repeated rows. Columns seen on different rows are fitted each on its
-    own. Where there are classes, all of them count the same.
+    ``counts`` says how often a row occurs, by default as often as it weighs: weights so count
+    as repeated rows. Columns seen on different rows are fitted each on its own. Where there
+    are classes, all of them count the same.
     """
+    counts = weights if counts is None else counts
     balanced = weights if codes is None else class_weights(codes, weights)
     B, offset = np.zeros((F.shape[1], Y.shape[1])), np.zeros(Y.shape[1])
     penalty, E = np.full(Y.shape[1], np.inf), np.full(Y.shape, np.nan)
@@ -57,7 +62,8 @@ def complete(F, Y, observed, weights, codes=None) -> Completion:
         rows = observed[:, columns[0]]
         if rows.any():
             sample = _sample(F[rows], Y[np.ix_(rows, columns)], weights[rows], balanced[rows])
-            B[:, columns], E[np.ix_(rows, columns)], penalty[columns] = _tuned(sample, grid)
+            tuned = _tuned(sample._replace(counts=counts[rows]), grid)
+            B[:, columns], E[np.ix_(rows, columns)], penalty[columns] = tuned
             offset[columns] = sample.y_mean - sample.f_mean @ B[:, columns]
     return Completion(B, offset, residual_covariance(E, weights), penalty, E)
 
@@ -119,23 +125,35 @@ def _sample(F, Y, weights, balanced):
     roots = np.sqrt(balanced)[:, None]
     Ft = roots * (F - f_mean)
     unit = max(float(np.sum(Ft**2)) / total, TINY)
-    return Sample(Ft, roots * (Y - y_mean), f_mean, y_mean, roots, weights, unit)
+    return Sample(Ft, roots * (Y - y_mean), f_mean, y_mean, roots, weights, weights, unit)
 
 
 def _tuned(sample, grid):
     """B, leave-one-out residuals and penalty of least log determinant over the grid."""
-    U, d, Vt = np.linalg.svd(sample.F, full_matrices=False)
-    UY = U.T @ sample.Y
+    U, d, V = _thin_svd(sample.F)
+    UY, squares = U.T @ sample.Y, U**2
+    grid = grid if len(U) <= MANY_ROWS else grid[::2]
     best = np.inf
     for penalty in grid:
         a = penalty * sample.unit
         shrink = d**2 / (d**2 + a)
         left = sample.Y - U @ (shrink[:, None] * UY)
-        E = _left_out(sample, left, U**2 @ shrink)
+        E = _left_out(sample, left, squares @ shrink)
         value = np.linalg.slogdet(residual_covariance(E, sample.weights))[1]
         if value < best or penalty == grid[0]:
-            best, kept = value, (Vt.T @ ((d / (d**2 + a))[:, None] * UY), E, penalty)
+            best, kept = value, (V @ ((d / (d**2 + a))[:, None] * UY), E, penalty)
     return kept
+
+
+def _thin_svd(F):
+    """U, d, V with F = U diag(d) V'; by F'F where rows are many."""
+    if F.shape[0] < 2 * F.shape[1]:
+        U, d, Vt = np.linalg.svd(F, full_matrices=False)
+        return U, d, Vt.T
+    values, V = np.linalg.eigh(F.T @ F)
+    kept = values > 1e-14 * values[-1]
+    d, V = np.sqrt(values[kept]), V[:, kept]
+    return (F @ V) / d, d, V
 
 
 def _ridge(sample, a):
@@ -155,10 +173,10 @@ def _ridge(sample, a):
 
 
 def _left_out(sample, left, leverage):
-    """Residuals of rows when one unit of their weight is left out of the fit.
+    """Residuals of rows when one occurrence of them is left out of the fit.
 
-    A row of weight below one is left out whole.
+    A row that counts less than once is left out whole.
     """
     leverage = leverage + sample.roots[:, 0] ** 2 / np.sum(sample.roots**2)
-    share = 1 - leverage / np.maximum(sample.weights, 1.0)
+    share = 1 - leverage / np.maximum(sample.counts, 1.0)
     return left / sample.roots / np.maximum(share, 1e-10)[:, None]

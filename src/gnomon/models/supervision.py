@@ -113,14 +113,18 @@ def labelled_rows(pool: Pool, observed) -> tuple[np.ndarray, np.ndarray]:
     return rows, weights[rows]
 
 
-def supervise(pool: Pool, Y, observed, q, s, codes=None) -> Supervised:
+def supervise(pool: Pool, Y, observed, q, s, codes=None, votes=None) -> Supervised:
     """SPPCA with share s of the energy in the label block; codes are the classes, if there are.
 
     Directions beyond those that carry energy (s = 1 has as many as outputs) are zero. Where
-    nothing is labelled, or x says nothing about y, it is PCA whatever s.
+    nothing is labelled, or x says nothing about y, it is PCA whatever s. Unlabelled rows that
+    ``votes`` name take part in stage 1; the covariance of y is still that of labelled rows.
     """
     completion = completed(pool, Y, observed, codes)
-    return assemble(pool, completion, q, s)
+    if votes is None:
+        return assemble(pool, completion, q, s)
+    found = assemble(pool, completed_with_votes(pool, Y, observed, codes, votes), q, s)
+    return found._replace(y_covariance=completion.covariance)
 
 
 def completed(pool: Pool, Y, observed, codes=None) -> Completion:
@@ -128,6 +132,22 @@ def completed(pool: Pool, Y, observed, codes=None) -> Completion:
     rows, weights = labelled_rows(pool, observed)
     labels = None if codes is None else codes[rows]
     return complete(coordinates(pool, rows), Y[rows], observed[rows], weights, labels)
+
+
+def completed_with_votes(pool: Pool, Y, observed, codes, votes) -> Completion:
+    """Stage 1 on the labelled rows and on those that votes have given a class."""
+    rows, weights = labelled_rows(pool, observed)
+    others = np.ones(len(votes.rows)) if pool.weights is None else pool.weights[votes.rows]
+    everyone = np.concatenate([rows, votes.rows])
+    order = np.argsort(everyone)
+    return complete(
+        coordinates(pool, everyone[order]),
+        np.vstack([Y[rows], votes.Y])[order],
+        np.ones((len(everyone), Y.shape[1]), dtype=bool),
+        np.concatenate([weights, others * votes.weights])[order],
+        np.concatenate([codes[rows], votes.codes])[order],
+        np.concatenate([weights, others])[order],
+    )
 
 
 def label_block(completion: Completion, variances) -> np.ndarray:

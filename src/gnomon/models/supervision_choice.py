@@ -2,10 +2,11 @@
 
 Candidates are s = 0 and a grid of s, on a small and on a large pool.
 
-    loss          of rows that lose their label, see supervision_trials
-    criterion     loss relative to that of s = 0, a quarter of its standard error, and the
-                  disagreement with the consensus of all candidates on unlabelled rows
-    guard         where neither s = 0 is beaten nor chance, the weakest supervision is taken
+    evidence      stage 1 finds the class of rows left out better than chance, or the best
+                  candidate beats s = 0 on them by twice its error; otherwise s = 0
+    loss          of rows that lose their label, see supervision_trials, relative to s = 0
+    votes         unlabelled rows take part with the class on which the candidates agree, see
+                  supervision_votes; a candidate should agree with what is so completed
 
 Labels of test rows are never seen: unlabelled rows enter by their x only.
 """
@@ -15,48 +16,68 @@ from typing import NamedTuple
 import numpy as np
 
 from gnomon.models.completion import TINY
-from gnomon.models.supervision import Pool, coordinates, label_block
+from gnomon.models.supervision import Pool, coordinates
 from gnomon.models.supervision_trials import (
     Candidate,
-    class_distances,
     class_losses,
     distinct_rows,
     draw_splits,
-    embed,
     number_losses,
     thinned,
     tuned,
 )
+from gnomon.models.supervision_votes import (
+    Ballot,
+    Votes,
+    elect,
+    left_out_evidence,
+    shares,
+    stage_one_votes,
+    votes_of,
+)
 
 STRENGTHS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
 SMALL_POOL = 40
+# Losses count relative to that of s = 0, or to this share of chance's where s = 0 is faultless;
+# none counts more than so many times chance's.
+LEAST_LEVEL, LARGEST_LOSS = 0.2, 3.0
 ERROR_WEIGHT = 0.25
-STAGE_ONE_VOTE = 0.5
-BEATS_PCA, BEATS_CHANCE = 1.0, 2.0
+FIRST_DISAGREEMENT, LOSS_AFTER_VOTES = 0.25, 0.5
+FINDS_CLASSES, BEATS_PCA = 1.8, 2.0
 # Fewer rows with numbers say nothing of rows left out.
 LEAST_NUMBERS = 5
-MOST_UNLABELLED = 4000
+MOST_UNLABELLED = 1500
 
 
 class Curve(NamedTuple):
-    """One entry per candidate: its strength and pool, mean loss, gain, and what decided."""
+    """One entry per candidate: strength, pool, loss relative to s = 0, its error, what decided."""
 
     s: np.ndarray
     pool: np.ndarray
     loss: np.ndarray
-    relative: np.ndarray
     error: np.ndarray
     disagreement: np.ndarray
     criterion: np.ndarray
 
 
 class Choice(NamedTuple):
-    """Chosen strength and size of the pool; whether the guard chose; the curve, if there is one."""
+    """Chosen strength and size of the pool, what decided, and unlabelled rows that take part.
+
+    ``guarded`` says that evidence was too thin for the candidate of least criterion.
+    """
 
     s: float
     pool: int
     guarded: bool = False
     curve: Curve | None = None
+    votes: Votes | None = None
+
+
+class Trial(NamedTuple):
+    """Loss of every candidate relative to that of s = 0, and its standard error."""
+
+    loss: np.ndarray
+    error: np.ndarray
 
 
 def choose(pool: Pool, Y, observed, q, codes, rng) -> Choice:
@@ -67,14 +88,24 @@ def choose(pool: Pool, Y, observed, q, codes, rng) -> Choice:
     candidates = grid(len(pool.variances), q)
     fits = tuned(labelled, candidates)
     splits = draw_splits(labelled.codes, q, rng)
+    held = np.concatenate([split.held for split in splits])
     if not labelled.are_classes:
         losses, chance = number_losses(pool, labelled, splits, candidates, q, fits)
-        return decide(candidates, losses, chance, np.zeros(len(candidates)))
+        trial = relative_losses(losses, chance, held)
+        return _choice(candidates, trial, np.zeros(len(candidates)))
     losses = class_losses(pool, labelled, splits, candidates, q, fits)
     chance = np.concatenate([np.full(len(x.held), np.log(len(x.classes))) for x in splits])
-    rows, weights = _unlabelled(pool, observed, len(labelled.F), rng)
-    votes, completed = vote(pool, labelled, coordinates(pool, rows), candidates, q, fits)
-    return decide(candidates, losses, chance, consensus(votes, completed, weights))
+    trial = relative_losses(losses, chance, held)
+    ballot = _ballot(pool, observed, len(labelled.F), rng)
+    votes = votes_of(pool, labelled, ballot.F, candidates, q, fits)
+    share = shares(votes, stage_one_votes(fits, labelled, ballot.F), labelled.codes.max() + 1)
+    apart = disagreement(votes, share, ballot.weights)
+    first = _choice(candidates, trial, apart, left_out_evidence(fits, labelled) > FINDS_CLASSES)
+    if first.s == 0 or not len(ballot.rows):
+        return first
+    elected, share, fits = elect(pool, labelled, ballot, candidates, q, fits)
+    votes = votes_of(pool, labelled, ballot.F, candidates, q, fits)
+    return _after_votes(first, candidates, disagreement(votes, share, ballot.weights), elected)
 
 
 def _can_be_tried(labelled):
@@ -89,56 +120,49 @@ def grid(size, q) -> list[Candidate]:
     return [Candidate(size, 0.0)] + [Candidate(p, s) for p in pools for s in STRENGTHS]
 
 
-def _unlabelled(pool, observed, n_labelled, rng):
-    """Rows without label and their weights, so many that distances to labelled rows stay cheap."""
+def _ballot(pool, observed, n_labelled, rng) -> Ballot:
+    """Unlabelled rows, so many that their distances to the labelled ones stay cheap."""
     weights = np.ones(len(observed)) if pool.weights is None else pool.weights
     rows = np.flatnonzero(~observed.any(axis=1) & (weights > 0))
     most = min(MOST_UNLABELLED, max(500, 2_000_000 // n_labelled))
     rows = rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
-    return rows, weights[rows]
+    return Ballot(rows, coordinates(pool, rows), weights[rows])
 
 
-def vote(pool, labelled, F, candidates, q, fits):
-    """Class of each unlabelled row F by each candidate's nearest label, and by stage 1."""
-    order = np.argsort(labelled.codes, kind="stable")
-    blocks = {p: label_block(fit, pool.variances[:p]) for p, fit in fits.items()}
-    T1 = embed(pool, labelled.F[order], candidates, blocks, q)
-    T = embed(pool, F, candidates, blocks, q)
-    near = [class_distances(*pair, labelled.codes[order]) for pair in zip(T, T1, strict=True)]
-    return np.argmin(near, axis=2), _stage_one_votes(fits[max(fits)], labelled, F)
+def relative_losses(losses, chance, held) -> Trial:
+    """Mean over trials; its error over distinct rows, as a row is held out more than once."""
+    losses = np.minimum(losses, LARGEST_LOSS * chance)
+    gains = (losses - losses[0]) / max(losses[0].mean(), LEAST_LEVEL * chance.mean(), TINY)
+    _, row, counts = np.unique(held, return_inverse=True, return_counts=True)
+    means = np.array([np.bincount(row, gain) / counts for gain in gains])
+    return Trial(gains.mean(axis=1), means.std(axis=1) / np.sqrt(max(len(counts) - 1, 1)))
 
 
-def _stage_one_votes(fit, labelled, F):
-    """Class whose code is nearest to the completed label."""
-    _, first = np.unique(labelled.codes, return_index=True)
-    codes = labelled.Y[first]
-    predicted = fit.offset + F[:, : len(fit.B)] @ fit.B
-    return np.argmin(np.sum(codes**2, axis=1) - 2 * predicted @ codes.T, axis=1)
-
-
-def consensus(votes, completed, weights) -> np.ndarray:
-    """Mean disagreement of each candidate's votes with the average of all and of stage 1."""
+def disagreement(votes, share, weights) -> np.ndarray:
+    """Mean share of the votes that each candidate's own votes do not have."""
     if not len(weights):
         return np.zeros(len(votes))
-    share = np.mean(votes[:, None] == votes[None], axis=1)
-    share = (share + STAGE_ONE_VOTE * (votes == completed)) / (1 + STAGE_ONE_VOTE)
-    return 1 - np.average(share, axis=1, weights=weights)
+    return np.array([1 - np.average(share[np.arange(len(v)), v], weights=weights) for v in votes])
 
 
-def decide(candidates, losses, chance, disagreement) -> Choice:
-    """The candidate of least criterion, or the weakest one where the evidence is thin."""
-    level = max(losses[0].mean(), TINY)
-    relative, error = _mean_and_error((losses - losses[0]) / level)
-    criterion = relative + ERROR_WEIGHT * error + disagreement
+def _choice(candidates, trial, apart, finds_classes=False) -> Choice:
+    """The candidate of least criterion, or none where the evidence is thin."""
+    criterion = trial.loss + ERROR_WEIGHT * trial.error + FIRST_DISAGREEMENT * apart
     best = int(np.argmin(criterion))
-    above, above_error = _mean_and_error(chance - losses[best])
-    beats_pca = -relative[best] > BEATS_PCA * error[best]
-    trusted = bool(best == 0 or beats_pca or above > BEATS_CHANCE * above_error)
-    chosen = candidates[best if trusted else 1]
+    beats_pca = -trial.loss[best] > BEATS_PCA * trial.error[best]
+    trusted = bool(best == 0 or finds_classes or beats_pca)
     s, sizes = (np.array([getattr(c, name) for c in candidates]) for name in ("s", "pool"))
-    curve = Curve(s, sizes, losses.mean(axis=1), relative, error, disagreement, criterion)
+    curve = Curve(s, sizes, trial.loss, trial.error, apart, criterion)
+    chosen = candidates[best if trusted else 0]
     return Choice(float(chosen.s), int(chosen.pool), not trusted, curve)
 
 
-def _mean_and_error(values):
-    return values.mean(axis=-1), values.std(axis=-1) / np.sqrt(values.shape[-1])
+def _after_votes(first, candidates, apart, votes) -> Choice:
+    """The candidate whose map, fitted with the votes, agrees most with them; losses count too."""
+    loss = first.curve.loss + ERROR_WEIGHT * first.curve.error
+    criterion = LOSS_AFTER_VOTES * loss + apart
+    # Without supervision the votes change nothing, and the first round has ruled it out.
+    criterion[0] = np.inf
+    chosen = candidates[int(np.argmin(criterion))]
+    curve = first.curve._replace(disagreement=apart, criterion=criterion)
+    return Choice(float(chosen.s), int(chosen.pool), False, curve, votes)

@@ -25,7 +25,7 @@ FOLDS = 10
 # Directions beyond the wanted ones in which the maps of a trial are sought.
 MARGIN = 15
 # Up to so many classes compete all together: a contest of three is too easy to rank maps.
-FEW_CLASSES = 6
+FEW_CLASSES, LEAST_CONTEST = 6, 4
 WIDTHS = 2.0 ** np.arange(-4, 7)
 # A regression on few rows needs some penalty, and no single row may decide.
 REGRESSION_PENALTY = 0.01
@@ -34,7 +34,10 @@ MOST_LABELLED = 2000
 
 
 class Labelled(NamedTuple):
-    """Distinct labelled rows in an order of their own: coordinates, outputs, weights, classes."""
+    """Distinct labelled rows in an order of their own: coordinates, outputs, weights, classes.
+
+    Classes are numbered by their first rows; ``names`` has their numbers outside.
+    """
 
     F: np.ndarray
     Y: np.ndarray
@@ -42,11 +45,12 @@ class Labelled(NamedTuple):
     weights: np.ndarray
     codes: np.ndarray
     are_classes: bool
+    names: np.ndarray
 
     def rows(self, index) -> "Labelled":
         """Some of the rows."""
         F, Y, observed, weights, codes = (part[index] for part in self[:5])
-        return Labelled(F, Y, observed, weights, codes, self.are_classes)
+        return Labelled(F, Y, observed, weights, codes, self.are_classes, self.names)
 
     def arguments(self, size):
         """What stage 1 takes, on a pool of the given size."""
@@ -91,15 +95,17 @@ def distinct_rows(pool: Pool, Y, observed, codes) -> Labelled:
     group = np.cumsum(np.r_[0, ~same]) if len(rows) else rows
     first = np.flatnonzero(np.diff(group, prepend=-1))
     rows = rows[first]
-    numbers = np.zeros(len(rows), dtype=int) if codes is None else _by_appearance(codes[rows])
+    outside = np.zeros(len(rows), dtype=int) if codes is None else codes[rows]
+    names, numbers = _by_appearance(outside)
     sums = np.bincount(group, weights)
-    return Labelled(F[first], Y[rows], observed[rows], sums, numbers, codes is not None)
+    return Labelled(F[first], Y[rows], observed[rows], sums, numbers, codes is not None, names)
 
 
 def _by_appearance(codes):
-    """Classes numbered in the order in which they first appear."""
-    _, first, number = np.unique(codes, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[number]
+    """Classes in the order in which they first appear, and the place of each row's class."""
+    names, first, number = np.unique(codes, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return names[order], np.argsort(order)[number]
 
 
 def thinned(labelled, rng) -> Labelled:
@@ -148,8 +154,8 @@ def _plain_folds(codes, rng):
 
 def _half_class_splits(codes, able, rng):
     """Splits in which half of the classes, in rotation, lose a fifth of their rows each."""
-    half = max(2, len(able) // 2)
-    queue = np.concatenate([rng.permutation(able) for _ in range(1 + SPLITS * half // len(able))])
+    half = max(min(len(able), LEAST_CONTEST), len(able) // 2)
+    queue = np.concatenate([rng.permutation(able) for _ in range(2 + SPLITS * half // len(able))])
     splits = []
     for k in range(SPLITS):
         classes = np.unique(queue[k * half : (k + 1) * half])

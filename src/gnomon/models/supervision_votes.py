@@ -1,0 +1,113 @@
+"""Unlabelled rows that take part in stage 1 with the class on which many maps agree.
+
+Every map votes for the class of its nearest labelled row, and stage 1 for the nearest code. The
+share of votes q_n of the leading class is the confidence in a row; it enters stage 1 with weight
+q_n^8, so that rows without near unanimity hardly count. The maps of that second stage 1 vote
+again. Labels of test rows are never seen.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gnomon.models.completion import Completion, complete
+from gnomon.models.supervision import Pool, label_block
+from gnomon.models.supervision_trials import Labelled, class_distances, embed
+
+# A few strengths are as good a jury as all, at half the price.
+JURY = (0.0, 0.25, 0.75, 0.99)
+STAGE_ONE_VOTE = 0.5
+CONFIDENCE_POWER = 8
+
+
+class Votes(NamedTuple):
+    """Unlabelled rows (m,) with their class number, its code (m, c) and what they weigh."""
+
+    rows: np.ndarray
+    codes: np.ndarray
+    Y: np.ndarray
+    weights: np.ndarray
+
+
+class Ballot(NamedTuple):
+    """Unlabelled rows: their numbers, coordinates F and weights."""
+
+    rows: np.ndarray
+    F: np.ndarray
+    weights: np.ndarray
+
+
+def votes_of(pool: Pool, labelled: Labelled, F, candidates, q, fits) -> np.ndarray:
+    """Class (candidates, n) of rows F by the nearest labelled row in each candidate's map."""
+    order = np.argsort(labelled.codes, kind="stable")
+    codes = labelled.codes[order]
+    blocks = {p: label_block(fit, pool.variances[:p]) for p, fit in fits.items()}
+    T1 = embed(pool, labelled.F[order], candidates, blocks, q)
+    T = embed(pool, F, candidates, blocks, q)
+    pairs = zip(T, T1, strict=True)
+    return np.array([np.argmin(class_distances(*pair, codes), axis=1) for pair in pairs])
+
+
+def shares(votes, stage_one, n_classes) -> np.ndarray:
+    """Share of the votes (n, classes) that each class has, stage 1 counting for half a jury."""
+    share = np.mean(votes[:, :, None] == np.arange(n_classes), axis=0)
+    share += STAGE_ONE_VOTE * (stage_one[:, None] == np.arange(n_classes))
+    return share / (1 + STAGE_ONE_VOTE)
+
+
+def stage_one_votes(fits, labelled: Labelled, F) -> np.ndarray:
+    """Class whose code is nearest to the completed label, on the large pool."""
+    fit = fits[max(fits)]
+    return nearest_code(fit.offset + F[:, : len(fit.B)] @ fit.B, class_codes(labelled))
+
+
+def nearest_code(predicted, codes) -> np.ndarray:
+    """Number of the code (C, c) nearest to each prediction."""
+    return np.argmin(np.sum(codes**2, axis=1) - 2 * predicted @ codes.T, axis=1)
+
+
+def class_codes(labelled: Labelled) -> np.ndarray:
+    """Code of every class, as its rows have it."""
+    _, first = np.unique(labelled.codes, return_index=True)
+    return labelled.Y[first]
+
+
+def elect(pool: Pool, labelled: Labelled, ballot: Ballot, candidates, q, fits):
+    """Votes after two rounds, and stage 1 that they complete on each pool."""
+    jury = [c for c in candidates if c.s in JURY]
+    for members in (jury, [c for c in jury if c.s > 0]):
+        cast = votes_of(pool, labelled, ballot.F, members, q, fits)
+        first = stage_one_votes(fits, labelled, ballot.F)
+        share = shares(cast, first, labelled.codes.max() + 1)
+        fits = {p: _second_completion(labelled, ballot, share, p) for p in fits}
+    winners, weights = np.argmax(share, axis=1), np.max(share, axis=1) ** CONFIDENCE_POWER
+    Y = class_codes(labelled)[winners]
+    return Votes(ballot.rows, labelled.names[winners], Y, weights), share, fits
+
+
+def _second_completion(labelled, ballot, share, p) -> Completion:
+    winners, confidence = np.argmax(share, axis=1), np.max(share, axis=1)
+    return complete(
+        np.vstack([labelled.F[:, :p], ballot.F[:, :p]]),
+        np.vstack([labelled.Y, class_codes(labelled)[winners]]),
+        np.ones((len(labelled.F) + len(ballot.F), labelled.Y.shape[1]), dtype=bool),
+        np.concatenate([labelled.weights, ballot.weights * confidence**CONFIDENCE_POWER]),
+        np.concatenate([labelled.codes, winners]),
+        np.concatenate([labelled.weights, ballot.weights]),
+    )
+
+
+def left_out_evidence(fits, labelled: Labelled) -> float:
+    """Standard score of the classes that stage 1 finds for rows left out, against chance.
+
+    Classes count the same; the better of the pools is taken.
+    """
+    codes, counts = class_codes(labelled), np.bincount(labelled.codes)
+    chance = 1 / len(counts)
+    error = np.sqrt(chance * (1 - chance) * np.sum(1 / counts)) / len(counts)
+    scores = []
+    for fit in fits.values():
+        hits = nearest_code(labelled.Y - fit.residuals, codes) == labelled.codes
+        rate = np.mean(np.bincount(labelled.codes, hits) / counts)
+        scores.append((rate - chance) / error)
+    return float(max(scores))
