@@ -36,6 +36,10 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/codespell
 
+bench: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group bench
+	for script in benchmarks/*.py; do case $$script in */measure.py) ;; *) $(BIN)/python $$script || exit 1 ;; esac; done
+
 docs: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

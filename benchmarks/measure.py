@@ -1,0 +1,85 @@
+"""What the benchmarks share: timing in one run, memory in a process of its own, results files."""
+
+import json
+import os
+import platform
+import sys
+import time
+import tracemalloc
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+RESULTS = Path(__file__).parent / "results"
+PACKAGES = ("gnomon", "numpy", "scipy", "scikit-learn")
+
+
+def data_folder():
+    """The folder of the papers' data sets, or None with a word on why."""
+    folder = os.environ.get("GNOMON_DATA")
+    if not folder or not Path(folder).is_dir():
+        print("skipped: GNOMON_DATA does not name the folder of the papers' data sets")
+        return None
+    sys.path.insert(0, folder)
+    return Path(folder)
+
+
+def alternate(functions, repeats=5):
+    """Least seconds of each function, all measured in turn so that they share the weather."""
+    best = dict.fromkeys(functions, float("inf"))
+    for _ in range(repeats):
+        for name, function in functions.items():
+            start = time.perf_counter()
+            function()
+            best[name] = min(best[name], time.perf_counter() - start)
+    return best
+
+
+def peak_memory(function):
+    """Most megabytes that a call holds at once beyond what was there before."""
+    tracemalloc.start()
+    function()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak / 2**20
+
+
+def machine():
+    """Where and with what a benchmark ran."""
+    return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "cpu": _cpu(),
+        "cores": os.cpu_count(),
+        "blas threads": os.environ.get("OPENBLAS_NUM_THREADS", "default"),
+        "python": platform.python_version(),
+        **{name: version(name) for name in PACKAGES},
+    }
+
+
+def write(name, title, header, rows, notes=()):
+    """Print a table, and write it with the machine to results/name.md and .json."""
+    table = [" | ".join(header), " | ".join(["---"] * len(header))]
+    table += [" | ".join(map(str, row)) for row in rows]
+    about = ", ".join(f"{key} {value}" for key, value in machine().items())
+    lines = [
+        f"# {title}",
+        "",
+        *(f"| {row} |" for row in table),
+        "",
+        *notes,
+        "",
+        f"Run on: {about}.",
+    ]
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{name}.md").write_text("\n".join(lines) + "\n")
+    record = {"title": title, "header": header, "rows": rows, "machine": machine()}
+    (RESULTS / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
+    print("\n".join(lines))
+
+
+def _cpu():
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":")[1].strip() for line in lines if "model name" in line)
+    except (OSError, StopIteration):
+        return platform.processor()
