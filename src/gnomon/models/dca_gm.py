@@ -18,21 +18,21 @@ gradients; a step needs two products with X, all classes and Gaussians together.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
 
 from gnomon.linalg.data import Data
 from gnomon.linalg.eigen import fix_signs
-from gnomon.linalg.solve import Cholesky
 from gnomon.stats.discriminant import clusters
 from gnomon.stats.known_rows import Labelled, Rows
 from gnomon.stats.mixture import (
     Mixture,
+    Moments,
     Prior,
+    Whitened,
     add,
-    by_class,
     class_covariances,
     first_of_class,
     forms,
@@ -42,6 +42,11 @@ from gnomon.stats.mixture import (
     log_sum,
     m_step,
     moved,
+    no_moments,
+    of_class,
+    place,
+    split_classes,
+    whiten,
 )
 
 # The paper's objective lets a direction vanish; its variance stops counting at this share.
@@ -64,16 +69,14 @@ class Settings(NamedTuple):
     generative_weight: float = 0.0
 
 
-def visit(mixture: Mixture, Z, rows: Rows, kind, settings) -> Iterator[tuple]:
+def visit(mixture: Mixture, Z, blocks, kind, settings) -> Iterator[tuple]:
     """Block after block: its rows, its term of that kind, and the parts of all Gaussians."""
-    log_alpha = np.log(mixture.alpha)
-    for block in rows.blocks:
-        joint = log_joint(mixture, Z[block.rows])
-        L = by_class(mixture, joint)
+    white, log_alpha = whiten(mixture), np.log(mixture.alpha)
+    for block in blocks:
+        L, shares = split_classes(mixture, log_joint(white, Z[block.rows]))
         term = getattr(block, kind)(L, log_alpha, settings)
-        joint -= L[mixture.owner]
-        parts = np.exp(joint, out=joint) * term.parts[mixture.owner]
-        yield block.rows, term, parts
+        shares *= term.parts[mixture.owner]
+        yield block.rows, term, shares
 
 
 def prior_of(Z, rows: Rows, settings: Settings) -> Prior:
@@ -95,31 +98,46 @@ def em_step(mixture: Mixture, Z, rows: Rows, settings: Settings) -> tuple[Mixtur
     return m_step(mixture, moments, prior), value + log_prior(mixture, prior)
 
 
-def em_moments(mixture: Mixture, Z, rows: Rows, settings) -> tuple[Any, float]:
+def em_moments(mixture: Mixture, Z, rows: Rows, settings) -> tuple[Moments, float]:
     """Expected sums under (9)-(11), and the log likelihood."""
-    moments, value = None, 0.0
-    for block, term, parts in visit(mixture, Z, rows, "generate", settings):
+    moments, value = no_moments(mixture), 0.0
+    of_one = [b for b in rows.blocks if isinstance(b, Labelled) and b.only >= 0]
+    others = [b for b in rows.blocks if not (isinstance(b, Labelled) and b.only >= 0)]
+    for block, term, parts in visit(mixture, Z, others, "generate", settings):
         moments = add(moments, gather(mixture, term.counts, parts, Z[block]))
         value += term.value
+    white = whiten(mixture) if of_one else None
+    for block in of_one:
+        value += _add_class(white, block, Z[block.rows], moments)
     return moments, value
 
 
-def row_gradient(mixture: Mixture, parts, Z) -> np.ndarray:
+def _add_class(white, block: Labelled, Z, moments: Moments) -> float:
+    """Add the sums of rows of one known class, seen by its Gaussians only."""
+    part = of_class(white, block.only)
+    L, shares = split_classes(part.mixture, log_joint(part, Z))
+    shares *= block.weights
+    counts = np.array([block.weights.sum()])
+    place(white.mixture, block.only, gather(part.mixture, counts, shares, Z), moments)
+    return float(block.weights @ L[0])
+
+
+def row_gradient(white: Whitened, parts, Z) -> np.ndarray:
     """Derivative by z (n, q) of a term whose derivative by the log joint is ``parts``."""
     out = np.zeros_like(Z.T)
-    for s, covariance in enumerate(mixture.covariances):
-        own = mixture.form == s
-        away = parts[own].sum(axis=0) * Z.T - mixture.means[own].T @ parts[own]
-        out -= Cholesky(covariance).solve(away)
+    for s, factor in enumerate(white.factors):
+        own = white.mixture.form == s
+        away = parts[own].sum(axis=0) * Z.T - white.mixture.means[own].T @ parts[own]
+        out -= factor.T @ (factor @ away)
     return out.T
 
 
 def data_terms(mixture: Mixture, Z, rows: Rows, settings) -> tuple[float, np.ndarray]:
     """Labelled, chunk and unlabelled terms of J at coordinates Z, and their derivative by Z."""
-    value, gradient = 0.0, np.empty_like(Z)
-    for block, term, parts in visit(mixture, Z, rows, "discriminate", settings):
+    value, gradient, white = 0.0, np.empty_like(Z), whiten(mixture)
+    for block, term, parts in visit(mixture, Z, rows.blocks, "discriminate", settings):
         value += term.value
-        gradient[block] = row_gradient(mixture, parts, Z[block])
+        gradient[block] = row_gradient(white, parts, Z[block])
     return value, gradient
 
 

@@ -8,7 +8,7 @@ and of the weights in a class, means, Cholesky factors with the logarithm of the
 """
 
 import itertools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,17 @@ from gnomon.models.dca_gm import (
     whitening,
 )
 from gnomon.stats.known_rows import Rows
-from gnomon.stats.mixture import Mixture, Moments, Prior, add, gather, log_prior, scatters
+from gnomon.stats.mixture import (
+    Mixture,
+    Moments,
+    Prior,
+    add,
+    gather,
+    log_prior,
+    no_moments,
+    scatters,
+    whiten,
+)
 
 
 class Terms(NamedTuple):
@@ -33,19 +43,20 @@ class Terms(NamedTuple):
 
     value: float
     by_Z: np.ndarray
-    moments: Any
+    moments: Moments
 
 
 def all_terms(mixture: Mixture, Z, rows: Rows, settings: Settings) -> Terms:
     """Discriminative terms and weighted log likelihood at coordinates Z."""
-    value, by_Z, moments = 0.0, np.zeros_like(Z), None
+    value, by_Z, moments = 0.0, np.zeros_like(Z), no_moments(mixture)
+    white = whiten(mixture)
     for kind, weight in (("discriminate", 1.0), ("generate", settings.generative_weight)):
         if weight == 0:
             continue
-        for block, term, parts in visit(mixture, Z, rows, kind, settings):
+        for block, term, parts in visit(mixture, Z, rows.blocks, kind, settings):
             value += weight * term.value
             parts *= weight
-            by_Z[block] += row_gradient(mixture, parts, Z[block])
+            by_Z[block] += row_gradient(white, parts, Z[block])
             moments = add(moments, gather(mixture, weight * term.counts, parts, Z[block]))
     return Terms(value, by_Z, moments)
 

@@ -17,11 +17,12 @@ BLOCK_ROWS = 4096
 
 
 class Labelled(NamedTuple):
-    """Rows whose class is known."""
+    """Rows whose class is known; ``only`` is that class where all have the same, else -1."""
 
     rows: slice
     weights: np.ndarray
     codes: np.ndarray
+    only: int
 
     def discriminate(self, L, log_alpha, settings):
         """What J has of these rows."""
@@ -97,10 +98,11 @@ def arrange(codes, chunks, weights) -> Rows:
     members = np.flatnonzero(chunked)
     members = members[np.argsort(chunks[members], kind="stable")]
     known, alone = np.flatnonzero(~unlabelled), np.flatnonzero(unlabelled & ~chunked)
+    known = known[np.argsort(codes[known], kind="stable")]
     order = np.concatenate([known, alone, members])
     w = weights[order]
     first = np.cumsum([0, len(known), len(alone)])
-    blocks: list = [Labelled(r, w[r], codes[order[r]]) for r in _cuts(first[0], len(known))]
+    blocks: list = _label_blocks(codes[known], w)
     blocks += [Alone(r, w[r]) for r in _cuts(first[1], len(alone))]
     blocks += _chunk_blocks(first[2], chunks[members], w)
     return Rows(order, w, tuple(blocks))
@@ -114,6 +116,20 @@ def in_chunks(codes, chunks) -> np.ndarray:
     sizes = np.bincount(chunks[candidates])
     candidates[candidates] = sizes[chunks[candidates]] > 1
     return candidates
+
+
+def _label_blocks(codes, weights):
+    """Blocks of sorted classes; a class with many rows has its own, for EM sees only one."""
+    sizes = np.bincount(codes)
+    ends = np.cumsum(sizes)
+    large = np.flatnonzero(sizes >= BLOCK_ROWS // 4)
+    edges = np.unique(np.r_[0, ends[large] - sizes[large], ends[large], len(codes)])
+    out = []
+    for a, b in pairwise(edges):
+        for r in _cuts(a, b - a):
+            only = codes[a] if codes[a] == codes[b - 1] else -1
+            out.append(Labelled(r, weights[r], codes[r], int(only)))
+    return out
 
 
 def _cuts(first, count):

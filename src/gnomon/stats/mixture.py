@@ -55,32 +55,59 @@ def forms(owner, per_gaussian) -> np.ndarray:
     return np.arange(len(owner)) if per_gaussian else np.asarray(owner)
 
 
-def log_joint(mixture: Mixture, Z) -> np.ndarray:
+class Whitened(NamedTuple):
+    """A mixture made ready for many rows: A (s, q, q) with A Sigma A' = I, and constants (m,).
+
+    The constants are the log densities at the means, the weights included.
+    """
+
+    mixture: Mixture
+    factors: np.ndarray
+    constants: np.ndarray
+
+
+def whiten(mixture: Mixture) -> Whitened:
+    """Factors and constants of the log densities, computed once for all blocks of rows."""
+    q = mixture.means.shape[1]
+    cholesky = [Cholesky(covariance) for covariance in mixture.covariances]
+    logdets = np.array([factor.logdet() for factor in cholesky])
+    weights = np.log(mixture.alpha)[mixture.owner] + np.log(np.maximum(mixture.beta, LEAST_WEIGHT))
+    constants = weights - 0.5 * (q * np.log(2 * np.pi) + logdets[mixture.form])
+    return Whitened(mixture, np.stack([c.half_solve(np.eye(q)) for c in cholesky]), constants)
+
+
+def log_joint(mixture: Mixture | Whitened, Z) -> np.ndarray:
     """Log of alpha beta N(z; mu, Sigma) for each Gaussian and row (m, n)."""
-    n, q = Z.shape
-    out = np.empty((len(mixture.owner), n))
-    constants = np.log(mixture.alpha)[mixture.owner] + np.log(
-        np.maximum(mixture.beta, LEAST_WEIGHT)
-    )
-    for s, covariance in enumerate(mixture.covariances):
-        factor = Cholesky(covariance)
-        members = np.flatnonzero(mixture.form == s)
-        rows = factor.half_solve(Z.T)
-        centres = factor.half_solve(mixture.means[members].T)
-        constant = -0.5 * (q * np.log(2 * np.pi) + factor.logdet())
-        for g, centre in zip(members, centres.T, strict=True):
-            away = rows - centre[:, None]
-            out[g] = constants[g] + constant - 0.5 * np.einsum("in,in->n", away, away)
+    white = mixture if isinstance(mixture, Whitened) else whiten(mixture)
+    owned = white.mixture.form
+    out = np.empty((len(owned), len(Z)))
+    for s, factor in enumerate(white.factors):
+        rows = factor @ Z.T
+        for g in np.flatnonzero(owned == s):
+            away = rows - (factor @ white.mixture.means[g])[:, None]
+            np.einsum("in,in->n", away, away, out=out[g])
+    out *= -0.5
+    out += white.constants[:, None]
     return out
 
 
 def by_class(mixture: Mixture, joint) -> np.ndarray:
     """Log p(z, c) for each class and row (c, n), from the log joint of its Gaussians."""
+    return split_classes(mixture, joint)[0]
+
+
+def split_classes(mixture: Mixture, joint) -> tuple[np.ndarray, np.ndarray]:
+    """Log p(z, c), classes by rows, and p(g | z, c), Gaussians by rows (6)."""
     starts = first_of_class(mixture.owner)
-    if len(starts) == len(mixture.owner):
-        return joint
-    top = np.maximum.reduceat(joint, starts, axis=0)
-    return top + np.log(np.add.reduceat(np.exp(joint - top[mixture.owner]), starts, axis=0))
+    ends = np.append(starts[1:], len(mixture.owner))
+    L, shares = np.empty((len(starts), joint.shape[1])), np.empty_like(joint)
+    for c, (a, b) in enumerate(zip(starts, ends, strict=True)):
+        top = joint[a:b].max(axis=0)
+        own = np.exp(joint[a:b] - top, out=shares[a:b])
+        total = own.sum(axis=0)
+        own /= total
+        L[c] = top + np.log(total)
+    return L, shares
 
 
 def log_sum(values) -> np.ndarray:
@@ -103,11 +130,9 @@ def gather(mixture: Mixture, counts, parts, Z) -> Moments:
     return Moments(counts, parts.sum(axis=1), parts @ Z, squares)
 
 
-def add(first: Moments | None, second: Moments) -> Moments:
-    """Sum of the moments of two sets of rows; None is the empty set."""
-    return (
-        second if first is None else Moments(*(a + b for a, b in zip(first, second, strict=True)))
-    )
+def add(first: Moments, second: Moments) -> Moments:
+    """Sum of the moments of two sets of rows."""
+    return Moments(*(a + b for a, b in zip(first, second, strict=True)))
 
 
 def scatters(mixture: Mixture, moments: Moments, means) -> np.ndarray:
@@ -153,6 +178,41 @@ def log_prior(mixture: Mixture, prior: Prior) -> float:
         factor = Cholesky(covariance)
         total += factor.logdet() - reference + np.trace(factor.solve(prior.covariance))
     return -0.5 * prior.points * total
+
+
+def of_class(white: Whitened, c: int) -> Whitened:
+    """The Gaussians of one class alone, as a mixture of one class."""
+    mixture = white.mixture
+    own = mixture.owner == c
+    kept = np.unique(mixture.form[own])
+    part = Mixture(
+        np.zeros(own.sum(), dtype=int),
+        np.searchsorted(kept, mixture.form[own]),
+        mixture.alpha[c : c + 1],
+        mixture.beta[own],
+        mixture.means[own],
+        mixture.covariances[kept],
+    )
+    return Whitened(part, white.factors[kept], white.constants[own])
+
+
+def place(mixture: Mixture, c: int, part: Moments, total: Moments):
+    """Add the moments of one class to those of all, in place."""
+    own = mixture.owner == c
+    total.classes[c] += part.classes[0]
+    total.gaussians[own] += part.gaussians
+    total.sums[own] += part.sums
+    total.squares[np.unique(mixture.form[own])] += part.squares
+
+
+def no_moments(mixture: Mixture) -> Moments:
+    """Zeros to add to."""
+    return Moments(
+        np.zeros_like(mixture.alpha),
+        np.zeros_like(mixture.beta),
+        np.zeros_like(mixture.means),
+        np.zeros_like(mixture.covariances),
+    )
 
 
 def moved(mixture: Mixture, M) -> Mixture:
