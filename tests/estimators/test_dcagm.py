@@ -394,3 +394,27 @@ def test_refit_forgets_and_pickle_keeps(partly, wine, model):
     assert len(again.fit(*partly).classes_) == 3
     same_fit(again, model, rtol=0)
     assert_array_equal(pickle.loads(pickle.dumps(model)).transform(X), model.transform(X))
+
+
+def test_automatic_weights_are_chosen_on_labelled_rows(partly, wine):
+    X, codes = partly
+    chunks = np.where((codes < 0) & (wine[1] == 1), np.arange(len(codes)) // 20, -1)
+    model = DCAGM(unlabelled_weight="auto", chunk_weight="auto", tol=0.01, random_state=0)
+    model.fit(X, codes, chunks=chunks)
+    assert set(model.weight_scores_) == {"unlabelled_weight", "chunk_weight"}
+    for name, scores in model.weight_scores_.items():
+        assert getattr(model, f"{name}_") in scores["values"]
+        assert np.all(scores["scores"] <= 0)
+    same = DCAGM(unlabelled_weight="auto", random_state=0).fit(*wine)
+    assert same.weight_scores_ == {} and same.unlabelled_weight_ == 0.01
+
+
+def test_batches_classify_and_repeat(partly, wine):
+    X, y = wine
+    fits = [DCAGM(batch_size=40, random_state=2, tol=0.05).fit(*partly) for _ in range(2)]
+    assert fits[0].score(X, y) > 0.9
+    assert_array_equal(fits[0].components_, fits[1].components_)
+    with pytest.raises(ValueError, match="solver"):
+        DCAGM(batch_size=40, solver="joint").fit(*partly)
+    with pytest.raises(ValueError, match="batch_size"):
+        DCAGM(batch_size=0).fit(*partly)

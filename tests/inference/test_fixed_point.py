@@ -3,7 +3,7 @@ import pytest
 
 from gnomon.exceptions import NumericalError
 from gnomon.inference.callbacks import History, Progress, TimeLimit, both
-from gnomon.inference.fixed_point import Run, best_of, iterate
+from gnomon.inference.fixed_point import Best, Run, best_of, iterate, keep_best
 
 
 def halve(x):
@@ -71,3 +71,18 @@ def test_progress_writes_lines():
     lines = []
     iterate(halve, 1.0, max_iter=4, tol=0, callback=Progress(every=2, write=lines.append))
     assert [line.split(":")[0] for line in lines] == ["iteration 1", "iteration 2", "iteration 4"]
+
+
+def test_patience_waits_for_the_best_to_rise():
+    values = iter([0.0, 1.0, 0.5, 0.6, 2.0, 1.9, 1.8, 1.7, 9.0])
+    run = iterate(lambda s: (s + 1, next(values)), 0, max_iter=9, tol=0.1, patience=3)
+    assert run.converged
+    assert run.objective == [0.0, 1.0, 0.5, 0.6, 2.0, 1.9, 1.8, 1.7]
+
+
+def test_the_best_state_is_kept():
+    values = [1.0, 3.0, 2.0]
+    step = keep_best(lambda s: (s + 1, values[s]))
+    run = iterate(step, Best(0, 0, -np.inf), max_iter=3, tol=0)
+    assert run.state.best == 1
+    assert run.state.objective == 3.0

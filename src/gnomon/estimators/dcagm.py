@@ -1,17 +1,16 @@
 """Discriminative components by Gaussian mixtures, from labels, chunks and unlabelled rows."""
 
 from collections.abc import Mapping
-from functools import partial
 from numbers import Integral
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from gnomon.estimators._discriminative import Options, choose_weights, solve
 from gnomon.estimators._fitting import IterativeFit
 from gnomon.estimators._mixture import MixtureProjection
 from gnomon.estimators._targets import (
     UNLABELLED,
-    Classes,
     encode_classes,
     keep_rows,
     require_classes,
@@ -26,16 +25,13 @@ from gnomon.estimators._validation import (
     take_rows,
 )
 from gnomon.estimators.chunks import read_chunks, spread_labels
-from gnomon.inference.ascent import begin, lbfgs
-from gnomon.inference.fixed_point import Best, Run, keep_best
-from gnomon.inference.search import line_search
 from gnomon.linalg.data import as_data
 from gnomon.linalg.scaled import standardize
-from gnomon.models import dca_gm, dca_gm_joint, dca_gm_problem
+from gnomon.models import dca_gm, dca_gm_problem
 from gnomon.models.dca_gm_problem import Problem
 
-# Iterations over which the best objective must rise, else the alternation has settled.
-PATIENCE = 5
+# Weights used where none is given, and from which "auto" starts.
+WEIGHTS = {"chunk_weight": 0.1, "unlabelled_weight": 0.01}
 
 
 class DCAGM(IterativeFit, MixtureProjection, BaseEstimator):
@@ -61,10 +57,12 @@ class DCAGM(IterativeFit, MixtureProjection, BaseEstimator):
     solver : {"alternating", "joint"}, default="alternating"
         EM for the mixture in turn with conjugate gradients for the projection as in [1]_, or
         one ascent on all parameters together, which has a single objective.
-    unlabelled_weight : float, default=0.01
-        Weight of unlabelled rows in the objective.
-    chunk_weight : float, default=0.1
-        Weight of chunks in the objective.
+    unlabelled_weight : float or "auto", default=0.01
+        Weight of unlabelled rows in the objective. "auto" chooses it by cross-validation on
+        the labelled rows; 0.01 is left only for a value that predicts hidden labels better
+        by more than a standard error.
+    chunk_weight : float or "auto", default=0.1
+        Weight of chunks in the objective; "auto" chooses it likewise.
     em_weight : float, default=0.3
         Weight of unlabelled rows, in chunks or not, when EM fits the mixture.
     generative_weight : float, default=0.1
@@ -85,6 +83,9 @@ class DCAGM(IterativeFit, MixtureProjection, BaseEstimator):
     standardize : bool, default=True
         Whether features are brought to unit variance; if not, they are all divided by one
         number.
+    batch_size : int, default=None
+        Fit on batches of about this many rows at a time, an iteration being once through all
+        of them; for rows that are many. Not with ``solver="joint"``.
     n_init : int, default=1
         Number of starts; the first is by discriminant analysis, the others add chance. The
         run with the best objective is kept.
@@ -97,7 +98,7 @@ class DCAGM(IterativeFit, MixtureProjection, BaseEstimator):
         ``callback(n_iter, state, objective)`` is called after every iteration; it stops the
         fit by returning True.
     random_state : int, RandomState instance, Generator or None, default=None
-        Used if ``n_init > 1``.
+        Used by ``n_init > 1``, ``batch_size`` and weights chosen by cross-validation.
 
     Attributes
     ----------
@@ -118,6 +119,9 @@ class DCAGM(IterativeFit, MixtureProjection, BaseEstimator):
         Mahalanobis matrix of the distances between transformed rows.
     unlabelled_weight_, chunk_weight_ : float
         Weights used.
+    weight_scores_ : dict of str to dict
+        For weights chosen by cross-validation: the "values" tried and the mean log
+        probability of hidden labels at each, "scores".
     labels_ : ndarray of shape (n_samples,)
         Labels of the training rows, those of chunks passed on to their members, -1 for none.
     objective_ : list of float
@@ -171,6 +175,7 @@ class DCAGM(IterativeFit, MixtureProjection, BaseEstimator):
         n_em_steps=5,
         metric="within",
         standardize=True,
+        batch_size=None,
         n_init=1,
         max_iter=100,
         tol=1e-3,
@@ -192,6 +197,7 @@ class DCAGM(IterativeFit, MixtureProjection, BaseEstimator):
         self.n_em_steps = n_em_steps
         self.metric = metric
         self.standardize = standardize
+        self.batch_size = batch_size
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
@@ -218,49 +224,49 @@ class DCAGM(IterativeFit, MixtureProjection, BaseEstimator):
         -------
         self : DCAGM
         """
-        settings = self._settings()
+        settings, options = self._settings(), self._options()
         X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
         n = X.shape[0]
         classes, ids = encode_classes(y, n), read_chunks(chunks, n)
-        codes = spread_labels(classes.codes, ids, classes.names)
+        classes = classes._replace(codes=spread_labels(classes.codes, ids, classes.names))
         weights = np.ones(n) if sample_weight is None else read_weights(sample_weight, n)
+        # A row of weight zero is no row: neither its features nor its class may count.
         present = weights > 0
-        seen = keep_rows(Classes(classes.names, codes), present)
+        seen = keep_rows(classes, present)
         require_classes(seen, "DCAGM")
         X = X if present.all() else take_rows(X, present)
         standard, problem, lift = self._prepare(X, seen, ids[present], weights[present])
-        rows = problem.rows
-        run = self._solve(problem, rows, settings)
-        state = run.state._replace(P=lift(run.state.P))
+        rng = generator(self.random_state)
+        wanted = [name for name in WEIGHTS if getattr(self, name) == "auto"]
+        settings, choices = choose_weights(problem, settings, wanted, options, rng)
+        run = solve(problem, settings, options, rng, self._iterate)
+        rows, state = problem.rows, run.state._replace(P=lift(run.state.P))
         state = dca_gm.reported(state, rows, settings, self.metric)
         self._keep_state(state, standard, X.dtype)
         self.density_quantiles_ = dca_gm.density_quantiles(state, rows)
         self.classes_ = seen.names
-        self.labels_ = np.append(classes.names.astype(object), UNLABELLED)[codes]
+        self.labels_ = np.append(classes.names.astype(object), UNLABELLED)[classes.codes]
         self.unlabelled_weight_ = settings.unlabelled_weight
         self.chunk_weight_ = settings.chunk_weight
+        self.weight_scores_ = choices
         self._keep_run(run, max_iter=self.max_iter)
         return self
 
     def _settings(self):
         """Checked parameters, as the model takes them."""
         q = check_integer("n_components", self.n_components, low=1)
-        check_option("solver", self.solver, ("alternating", "joint"))
         check_option("objective", self.objective, ("invariant", "paper"))
         check_option("covariance", self.covariance, ("class", "gaussian"))
         check_option("metric", self.metric, dca_gm.METRICS)
         check_option("standardize", self.standardize, (True, False))
-        check_integer("max_iter", self.max_iter, low=1)
-        check_integer("n_init", self.n_init, low=1)
-        check_real("tol", self.tol, low=0)
         if self.solver == "joint" and self.objective == "paper":
             raise ValueError(
                 "solver == 'joint' needs objective == 'invariant': the paper's objective has no "
                 "maximum to ascend to"
             )
         return dca_gm.Settings(
-            chunk_weight=check_real("chunk_weight", self.chunk_weight, low=0),
-            unlabelled_weight=check_real("unlabelled_weight", self.unlabelled_weight, low=0),
+            chunk_weight=_check_weight("chunk_weight", self.chunk_weight),
+            unlabelled_weight=_check_weight("unlabelled_weight", self.unlabelled_weight),
             em_weight=check_real("em_weight", self.em_weight, low=0),
             ridge=check_real("ridge", self.ridge, low=0),
             shrinkage=check_real("shrinkage", self.shrinkage, low=0, open_low=True),
@@ -270,6 +276,20 @@ class DCAGM(IterativeFit, MixtureProjection, BaseEstimator):
             per_gaussian=self.covariance == "gaussian",
             as_printed=self.objective == "paper",
             generative_weight=check_real("generative_weight", self.generative_weight, low=0),
+        )
+
+    def _options(self):
+        """Checked parameters of the solver."""
+        solvers = ("alternating", "joint") if self.batch_size is None else ("alternating",)
+        batch_size = self.batch_size
+        if batch_size is not None:
+            batch_size = check_integer("batch_size", batch_size, low=1)
+        return Options(
+            check_option("solver", self.solver, solvers),
+            batch_size,
+            check_integer("n_init", self.n_init, low=1),
+            check_integer("max_iter", self.max_iter, low=1),
+            check_real("tol", self.tol, low=0),
         )
 
     def _prepare(self, X, classes, chunks, weights):
@@ -311,41 +331,6 @@ class DCAGM(IterativeFit, MixtureProjection, BaseEstimator):
             )
         return [check_integer("n_gaussians", number, low=1) for number in numbers]
 
-    def _solve(self, problem, rows, settings):
-        """The best of the runs from all starts, with its best state."""
-        rng = generator(self.random_state)
-        solve = self._ascend if self.solver == "joint" else self._alternate
-        runs = []
-        for i in range(self.n_init):
-            start = dca_gm_problem.start(problem, rows, settings, rng if i else None)
-            runs.append(solve(start, problem, rows, settings))
-        return max(runs, key=lambda run: max(run.objective))
-
-    def _alternate(self, start, problem, rows, settings):
-        step = partial(dca_gm.step, X=problem.X, rows=rows, settings=settings, search=line_search)
-        run = self._iterate(
-            keep_best(step),
-            Best(start, start, -np.inf),
-            max_iter=self.max_iter,
-            tol=self.tol * problem.labelled,
-            patience=PATIENCE,
-        )
-        return run._replace(state=run.state.best)
-
-    def _ascend(self, start, problem, rows, settings):
-        like = start.mixture
-        function = partial(
-            dca_gm_joint.objective, X=problem.X, rows=rows, settings=settings, like=like
-        )
-        run = self._iterate(
-            lbfgs(function),
-            begin(function, dca_gm_joint.pack(start.P, like)),
-            max_iter=self.max_iter,
-            tol=self.tol * problem.labelled,
-        )
-        state = dca_gm_joint.state_of(run.state.x, problem.X, rows, settings, like)
-        return Run(state, run.objective, run.converged)
-
     def _keep_state(self, state, standard, dtype):
         mixture = state.mixture
         self.mean_ = standard.mean.astype(dtype)
@@ -355,3 +340,11 @@ class DCAGM(IterativeFit, MixtureProjection, BaseEstimator):
         self.weights_ = mixture.beta
         self.means_ = mixture.means
         self.covariances_ = mixture.covariances[mixture.form]
+
+
+def _check_weight(name, value):
+    """A weight as a number; the one "auto" starts from."""
+    if isinstance(value, str):
+        check_option(name, value, ("auto",))
+        return WEIGHTS[name]
+    return check_real(name, value, low=0)

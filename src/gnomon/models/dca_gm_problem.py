@@ -48,9 +48,14 @@ def groups(problem: Problem) -> Groups:
     return Groups(ids, problem.weights, n_classes)
 
 
+def start_directions_of(problem: Problem) -> np.ndarray:
+    """Discriminant directions, padded by principal ones (d, q)."""
+    return start_directions(problem.X, groups(problem), problem.q, START_SHRINKAGE)
+
+
 def start(problem: Problem, rows: Rows, settings: Settings, rng=None) -> State:
     """The first state: discriminant directions, clusters in classes; ``rng`` adds chance."""
-    P = start_directions(problem.X, groups(problem), problem.q, START_SHRINKAGE)
+    P = start_directions_of(problem)
     if rng is not None:
         size = np.linalg.norm(P, axis=0) / np.sqrt(len(P))
         P = P + size * (problem.X.T @ (problem.X @ rng.standard_normal(P.shape))) / len(rows.order)
