@@ -52,21 +52,20 @@ def test_scores_are_log_probabilities_of_hidden_labels(problem, rng):
         assert np.all(codes[folds != fold] == problem.codes[folds != fold])
 
 
-def test_the_default_stays_unless_another_value_is_clearly_better(problem, rng, monkeypatch):
+@pytest.mark.parametrize(("noise", "expected"), [(0.0, 0.1), (5.0, 0.01)])
+def test_the_default_stays_unless_another_value_is_clearly_better(
+    problem, rng, monkeypatch, noise, expected
+):
+    """0.1 gains half a nat per label: certain without noise, less than an error with it."""
     folds = dca_gm_choice.folds(problem, 3, rng)
     n = np.sum(folds >= 0)
-    table = {0.0: -1.0, 0.001: -0.9, 0.01: -1.0, 0.1: -0.5, 1.0: -2.0}
-    noise = rng.standard_normal(n)
+    swing = noise * np.where(np.arange(n) < n // 2, 1.0, -1.0)
+    swing -= swing.mean()
 
-    def scores(problem, settings, fold_of, fit, noisy):
-        value = table[settings.unlabelled_weight]
-        return value + (5 * noise * (value == -0.5) if noisy else np.zeros(n))
+    def scores(problem, settings, fold_of, fit):
+        return -0.5 + swing if settings.unlabelled_weight == 0.1 else np.full(n, -1.0)
 
-    for noisy, expected in ((False, 0.1), (True, 0.01)):
-        monkeypatch.setattr(
-            dca_gm_choice, "hidden_scores", lambda *args, noisy=noisy: scores(*args, noisy=noisy)
-        )
-        choice = dca_gm_choice.choose("unlabelled_weight", problem, SETTINGS, folds, None)
-        if not noisy or noise.mean() < 0:
-            assert choice.best == expected
-    assert_allclose(choice.values, sorted(table))
+    monkeypatch.setattr(dca_gm_choice, "hidden_scores", scores)
+    choice = dca_gm_choice.choose("unlabelled_weight", problem, SETTINGS, folds, None)
+    assert choice.best == expected
+    assert_allclose(choice.values, [0, 0.001, 0.01, 0.1, 1])
