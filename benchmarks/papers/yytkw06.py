@@ -38,8 +38,8 @@ MULTILABEL = {"yeast": ("", 10), "rcv1": ("", 2)}
 QUICK = ("yale", "lung_bhatt203", "yeast")
 
 
-def solver(X, dense="auto"):
-    return {"svd_solver": "arpack" if sparse.issparse(X) else dense, "random_state": 0}
+def solver(X):
+    return {"svd_solver": "arpack" if sparse.issparse(X) else "auto", "random_state": 0}
 
 
 def pca(X, y, q):
@@ -52,14 +52,12 @@ def whitened(X, y, q):
 
 
 def lda(X, y, q):
-    """Fisher faces: principal components of the labelled rows, then LDA; at most C - 1 axes."""
-    known, n_classes = y >= 0, len(np.unique(y[y >= 0]))
-    rows = X[known]
-    size = max(min(known.sum() - n_classes, X.shape[1], 300), 1)
-    first = PCA(size, **solver(X, "full")).fit(rows)
-    second = LinearDiscriminantAnalysis(n_components=min(q, n_classes - 1, size))
-    second.fit(first.transform(rows), y[known])
-    return second.transform(first.transform(X))
+    """Leading components of all rows, then LDA with the covariance shrunk by a tenth."""
+    known = y >= 0
+    F = pca(X, y, min(100, X.shape[0] - 1))
+    size = min(q, len(np.unique(y[known])) - 1)
+    model = LinearDiscriminantAnalysis(solver="eigen", shrinkage=0.1, n_components=size)
+    return model.fit(F[known], y[known]).transform(F)
 
 
 def pls(X, y, q):
@@ -218,8 +216,8 @@ NOTES = {
     "not the state after 1000 EM steps from a random start. "
     "'PCA whitened' has no labels: it shows how much of a gain is the metric. "
     "'SPPCA auto' is the library's default, labels completed on all rows.",
-    "LDA": "The paper does not say how LDA was made regular; here principal components of the "
-    "labelled rows come first.",
+    "LDA": "The paper does not say how LDA was made regular; here 100 principal components of "
+    "all rows come first, and the covariance is shrunk by a tenth.",
     "pie": "The images went through JPEG; the same otherwise.",
     "tumors14_part98": "98 of the 308 samples and 8 of the 26 classes: not the paper's task.",
     "lung_bhatt203": "The same 203 samples with 1543 filtered genes in place of 12600.",
