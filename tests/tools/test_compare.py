@@ -227,6 +227,56 @@ def test_sparse_inputs_stay_sparse_or_are_reduced(rng):
     assert result.leader.score > 0.9
 
 
+def linked(seed=0, n=90):
+    """Faint content, three classes, links mostly inside a class."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 3
+    X = rng.standard_normal((n, 12)) + 1.2 * np.eye(3, 12)[y]
+    A = rng.random((n, n)) < np.where(y[:, None] == y, 0.15, 0.01)
+    return X, y, np.triu(A, 1) | np.triu(A, 1).T
+
+
+@pytest.mark.parametrize("transductive", ["auto", False])
+def test_links_are_used_by_the_models_that_take_them(transductive):
+    X, y, A = linked()
+    models = ["PCA", "PRPCA", "PRPCA filter", "PRPCA learnt"]
+    result = gnomon.compare(
+        X, y, models=models, n_components=2, links=A, cv=3, transductive=transductive
+    )
+    assert not result.failed
+    assert result.leader.model.startswith("PRPCA")
+    assert result.leader.mark == "best" or result.leader.score > result.rows[-1].score
+
+
+def test_the_code_of_a_linked_model_runs():
+    X, y, A = linked()
+    result = gnomon.compare(X, y, models=["PRPCA filter"], n_components=2, links=A, cv=3)
+    names = {"X": X, "y": y, "links": gnomon.Links(A)}
+    exec(result.snippet(), names)
+    assert names["Z"].shape == (90, 2)
+
+
+@pytest.mark.parametrize("model", ["SPPCA", "DCAGM", "BSDR"])
+def test_our_models_take_partly_labelled_rows_in_strings_with_chunks(model):
+    X, y = load_iris(return_X_y=True)
+    chunks = np.where(np.arange(150) % 10 < 3, np.arange(150) // 10, -1)
+    y = np.array(["a", "b", "c", None], dtype=object)[np.where(np.arange(150) % 3, y, -1)]
+    result = gnomon.compare(X, y, models=[model], n_components=2, cv=2, chunks=chunks)
+    assert not result.failed
+    assert result.leader.score > 0.85
+    names = {"X": X, "y": y, "chunks": chunks}
+    exec(result.snippet(), names)
+    assert names["Z"].shape == (150, 2)
+
+
+def test_our_models_take_numbers_and_several_labels(rng):
+    X, y = load_diabetes(return_X_y=True)
+    settings = dict(models=["SPPCA", "BSDR"], n_components=2, cv=2)
+    assert not gnomon.compare(X[:150], y[:150], target="numbers", **settings).failed
+    labels = (X[:150, :3] > 0).astype(float)
+    assert not gnomon.compare(X[:150], labels, **settings).failed
+
+
 def test_names_of_classes_do_not_matter():
     X, y = load_iris(return_X_y=True)
     names = np.array(["b", "c", "a"], dtype=object)[y]

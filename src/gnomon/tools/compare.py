@@ -16,6 +16,8 @@ from gnomon.tools.comparison.trials import Trial
 
 # With fewer labelled rows than this the folds are drawn several times.
 FEW_LABELS, REPEATS = 100, 3
+# Shuffled labels are tried on as many splits as it takes to score this many rows.
+CONTROL_ROWS = 200
 
 
 def compare(
@@ -56,7 +58,7 @@ def compare(
         all known models by default.
     n_components : int or sequence of int, default=(2, 5, 10)
         Numbers of components to try.
-    links : Links, default=None
+    links : Links or adjacency of shape (n_samples, n_samples), default=None
         Links among the rows.
     chunks : array-like of shape (n_samples,), default=None
         Ids of groups that share a class, -1 for none.
@@ -72,7 +74,8 @@ def compare(
     transductive : bool or "auto", default="auto"
         Whether test rows take part in the fit without their labels; "auto" does so with links.
     control : bool, default=True
-        Whether to run everything a second time with shuffled labels.
+        Whether to fit every model to shuffled labels too, on as many splits as it takes to
+        score 200 rows.
     learning_curve : sequence of int, default=None
         Numbers of labels per class (in all, for numbers) at which the models are scored too,
         each with its chosen number of components.
@@ -193,10 +196,11 @@ def _test_share(problem, splits):
 
 def _trials(problem, candidates, sizes, splits, control, seed):
     """All trials, a whole split after the other, so that an early end leaves models paired."""
-    versions = ("real", "permuted") if control else ("real",)
-    trials = []
+    trials, controlled = [], 0
     for index, (train, test) in enumerate(splits):
-        for labels in versions:
+        shuffled = control and controlled < CONTROL_ROWS
+        controlled += len(test)
+        for labels in ("real", "permuted") if shuffled else ("real",):
             for candidate in candidates:
                 own = sizes_for(candidate, problem, sizes, len(train))
                 for part in [tuple(own)] if candidate.nested else [(size,) for size in own]:

@@ -8,6 +8,7 @@ from sklearn.utils import check_array
 
 from gnomon.estimators._targets import encode_classes, has_classes, labelled_rows
 from gnomon.estimators._validation import check_option
+from gnomon.estimators.links import Links
 
 KINDS = ("classes", "numbers", "multilabel")
 
@@ -62,6 +63,8 @@ def read_problem(X, y, *, target, links, chunks, transductive) -> Problem:
         names, codes, labelled = classes.names, classes.codes, classes.labelled
     _check_enough(labelled, names, kind)
     chunks = None if chunks is None else np.asarray(chunks)
+    if links is not None and not isinstance(links, Links):
+        links = Links(links)
     transductive = links is not None if transductive == "auto" else bool(transductive)
     return Problem(X, codes, kind, labelled, names, links, chunks, transductive)
 

@@ -94,9 +94,10 @@ def refit_code(pipeline: Pipeline, *, learns: bool, uses_links: bool, uses_chunk
     model = "make_pipeline(\n    " + ",\n    ".join(_expression(step) for step in steps) + ",\n)"
     name = type(steps[-1]).__name__.lower()
     arguments = ["X", "y"] if learns else ["X"]
-    arguments += [f"{name}__links=links"] if uses_links else []
     arguments += [f"{name}__chunks=chunks"] if uses_chunks else []
     fit = f"Z = model.fit({', '.join(arguments)}).transform(X)"
+    if uses_links:
+        fit = f"Z = model.fit_transform(X, {name}__links=links)"
     return "\n".join([*sorted(set(imports)), "", f"model = {model}", fit, ""])
 
 

@@ -75,9 +75,9 @@ def _run_size(problem, trial, evaluator, size, wanted):
     X = take_rows(problem.X, fold.rows)
     target = labels_for(trial.candidate, problem, fold.shown)
     metered = trial.split == 0 and trial.labels == "real"
-    extra = _fit_parameters(problem, trial.candidate, fold.rows)
+    extra = _fit_parameters(problem, trial, fold.rows)
     seconds, memory = _timed_fit(pipeline, X, target, extra, metered)
-    Z, Z_test = _embed(pipeline, X, problem, trial)
+    Z, Z_test = _embed(pipeline, X, problem, trial, fold.rows)
     outcomes = []
     for q in wanted:
         inputs = Z[fold.known, :q], fold.shown[fold.known]
@@ -144,11 +144,12 @@ def _surplus(problem, y, keep, rng):
     return np.concatenate(parts)
 
 
-def _fit_parameters(problem, candidate, rows):
+def _fit_parameters(problem, trial, rows):
     extra = {}
-    if candidate.needs_links:
+    if trial.candidate.needs_links:
         extra |= {"model__links": problem.links, "model__sample_index": rows}
-    if candidate.takes_chunks and problem.chunks is not None:
+    # Chunks know the real classes, so they would contradict shuffled labels.
+    if trial.candidate.takes_chunks and problem.chunks is not None and trial.labels != "permuted":
         extra["model__chunks"] = problem.chunks[rows]
     return extra
 
@@ -168,8 +169,16 @@ def _timed_fit(pipeline, X, target, extra, metered):
     return seconds, peak
 
 
-def _embed(pipeline, X, problem, trial):
-    Z = np.asarray(pipeline.transform(X))
+def _embed(pipeline, X, problem, trial, rows):
+    Z = _transform(pipeline, X, problem, trial.candidate, rows)
     if problem.transductive:
         return Z, Z[trial.test]
-    return Z, np.asarray(pipeline.transform(take_rows(problem.X, trial.test)))
+    X_test = take_rows(problem.X, trial.test)
+    return Z, _transform(pipeline, X_test, problem, trial.candidate, trial.test)
+
+
+def _transform(pipeline, X, problem, candidate, rows):
+    if not candidate.needs_links:
+        return np.asarray(pipeline.transform(X))
+    prepared = pipeline[:-1].transform(X) if len(pipeline) > 1 else X
+    return pipeline[-1].transform(prepared, links=problem.links, sample_index=rows)
