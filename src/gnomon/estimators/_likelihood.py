@@ -22,9 +22,9 @@ from gnomon.models import (
 )
 from gnomon.models.sppca_statistics import Statistics
 
-# The likelihood counts n d inputs: this many nats per labelled row (at the tolerance of 1e-8)
+# The likelihood counts n d inputs: this many nats per labelled row (times the tolerance)
 # make sure that the few outputs have settled too.
-NATS_PER_LABEL = 1e5
+NATS_PER_LABEL = 1e4
 
 
 class Settings(NamedTuple):

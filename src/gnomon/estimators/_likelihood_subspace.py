@@ -15,7 +15,7 @@ from gnomon.models import sppca
 from gnomon.models.sppca_statistics import Statistics, no_outputs, outputs, shrunk
 
 # Steps inside a basis that will grow, and inside one that may be the last.
-FEW, MANY = 4, 30
+FEW, MANY = 3, 30
 # Directions of X'Y with which the basis starts.
 LABEL_DIRECTIONS = 10
 
@@ -30,12 +30,16 @@ class _Labels(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The run, the basis of its coordinates (None: all), the noise rule, passes over X."""
+    """The run, the basis of its coordinates (None: all), the noise rule, passes, likelihood.
+
+    The trace of a run in single precision is not exact; ``log_likelihood`` is.
+    """
 
     run: Run
     basis: np.ndarray | None
     noise: sppca.Noise
     passes: int
+    log_likelihood: float
 
 
 def maximise_by_products(X: Data, targets, weights, q, settings: Settings, rng, **options) -> Found:
@@ -59,8 +63,14 @@ def maximise_by_products(X: Data, targets, weights, q, settings: Settings, rng, 
         callback=options["callback"],
     )
     state, noise = found.small.state
-    run = Run(state, [*found.objective, found.small.objective], found.converged)
-    return Found(run, np.asarray(found.basis, dtype=float), noise, 2 * len(found.objective) + 1)
+    run = Run(state, found.objective, found.converged)
+    return Found(
+        run,
+        np.asarray(found.basis, dtype=float),
+        noise,
+        2 * len(found.objective) + 1,
+        found.small.objective,
+    )
 
 
 def _labels(targets, weights):
@@ -101,14 +111,15 @@ def _outputs(reduced, labels):
 
 
 def _start(reduced, stats, q, noise):
-    """The better of PPCA inside the basis and the last answer."""
+    """A step from the better of PPCA inside the basis and the last answer."""
     if reduced.last is None:
         return None
     last, _ = reduced.last
     if reduced.rotation is not None:
         last = last._replace(W=reduced.rotation.T @ last.W)
-    fresh = sppca.em_step(sppca.init(stats, q, noise), stats, noise)[0]
-    return max(fresh, last, key=lambda state: sppca.e_step(state, stats)[1])
+    step = partial(sppca.em_step, stats=stats, noise=noise)
+    fresh, _ = step(sppca.init(stats, q, noise))
+    return max(step(last), step(fresh), key=lambda reached: reached[1])[0]
 
 
 def _answer(state, noise, stats, rows):

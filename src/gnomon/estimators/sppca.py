@@ -91,7 +91,7 @@ class SPPCA(IterativeFit, SupervisedModel):
         ``supervision=0`` is PCA's. "auto" is "latent" for "likelihood", else "energy".
     max_iter : int, default=500
         Most iterations of "likelihood", or rounds of "subspace".
-    tol : float, default=1e-8
+    tol : float, default=1e-7
         An iteration ends when the log likelihood changes by less than this per entry of X.
     callback : callable, default=None
         ``callback(n_iter, state, objective)`` is called after every iteration; it stops the
@@ -131,7 +131,7 @@ class SPPCA(IterativeFit, SupervisedModel):
     input_share_, target_share_ : ndarray of shape (n_components,)
         Share of the energy of x, and of the outputs, that each component explains.
     log_likelihood_ : float
-        For "likelihood": log likelihood of the data.
+        For "likelihood": log likelihood of the data (less the penalty of the prior).
     objective_ : list of float
         The log likelihood (less its penalty) at every iteration; for a stated strength the
         share of the energy that the components hold.
@@ -178,7 +178,7 @@ class SPPCA(IterativeFit, SupervisedModel):
         prior=0.0,
         scale="auto",
         max_iter=500,
-        tol=1e-8,
+        tol=1e-7,
         callback=None,
         random_state=None,
     ):
@@ -250,9 +250,10 @@ class SPPCA(IterativeFit, SupervisedModel):
         mean, centered = center(_weighted(rows.X, rows.weights))
         solver = _route(centered, q, self.solver)
         fit = {"em": self._run_em, "subspace": self._run_products}.get(solver, self._run_moments)
-        run, basis, noise, passes = fit(centered, rows, q, settings, solver)
-        _warn_at_floor(*at_floor(run.state, noise), q)
-        return self._keep_likelihood(rows, mean, sppca.canonical(run.state, basis), run, passes)
+        found = fit(centered, rows, q, settings, solver)
+        _warn_at_floor(*at_floor(found.run.state, found.noise), q)
+        state = sppca.canonical(found.run.state, found.basis)
+        return self._keep_likelihood(rows, mean, state, found)
 
     def _run_moments(self, X, rows, q, settings, solver):
         dual = solver == "dual"
@@ -262,7 +263,7 @@ class SPPCA(IterativeFit, SupervisedModel):
         noise = noise_rule(stats, settings)
         tol = tolerance(stats, self.tol)
         run = maximise(stats, q, noise, max_iter=self.max_iter, tol=tol, loop=self._iterate)
-        return Found(run, basis, noise, 2 if dual else 1)
+        return Found(run, basis, noise, 2 if dual else 1, run.objective[-1])
 
     def _run_products(self, X, rows, q, settings, solver):
         options = {"max_iter": self.max_iter, "tol": self.tol, "callback": self.callback}
@@ -287,7 +288,8 @@ class SPPCA(IterativeFit, SupervisedModel):
             max_iter=self.max_iter,
             tol=self.tol,
         )
-        return Found(run, None, sppca.Noise(0.0, np.zeros(1)), 2 * len(run.objective))
+        free = sppca.Noise(0.0, np.zeros(1))
+        return Found(run, None, free, 2 * len(run.objective), run.objective[-1])
 
     def _fit_likelihood_with_gaps(self, rows, q, settings):
         check_columns(rows.X)
@@ -308,14 +310,14 @@ class SPPCA(IterativeFit, SupervisedModel):
         )
         mean, state = run.state
         _warn_at_floor(*at_floor(state, noise), q)
-        passes = 2 * len(run.objective)
-        return self._keep_likelihood(rows, mean, sppca.canonical(state), run, passes)
+        found = Found(run, None, noise, 2 * len(run.objective), run.objective[-1])
+        return self._keep_likelihood(rows, mean, sppca.canonical(state), found)
 
-    def _keep_likelihood(self, rows, mean, state, run, passes):
+    def _keep_likelihood(self, rows, mean, state, found):
         fitted = sppca_fitted.from_likelihood(mean, state, energy_scale=self.scale == "energy")
-        self._keep(rows, fitted, "likelihood", passes)
-        self.log_likelihood_ = run.objective[-1]
-        self._keep_run(run, max_iter=self.max_iter)
+        self._keep(rows, fitted, "likelihood", found.passes)
+        self.log_likelihood_ = found.log_likelihood
+        self._keep_run(found.run, max_iter=self.max_iter)
         return self
 
     def _fit_supervised(self, rows, q):

@@ -123,9 +123,12 @@ class Matrix(Data):
 
     def stored_deviations(self, mean) -> float:
         """Sum of (x - mu)^2 over all entries of a sparse array, at the cost of the stored ones."""
-        X = self.X.tocsc()
-        counts = np.diff(X.indptr)
-        stored = _squared_sum(X.data - np.repeat(mean, counts))
+        X = self.X
+        columns = X.indices
+        if X.format == "csc":
+            columns = np.repeat(np.arange(self.shape[1]), np.diff(X.indptr))
+        counts = np.bincount(columns, minlength=self.shape[1])
+        stored = _squared_sum(X.data - mean[columns])
         return stored + float((self.shape[0] - counts) @ mean**2)
 
     def single(self):
