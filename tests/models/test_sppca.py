@@ -314,6 +314,38 @@ def test_erratum_rotation_needs_the_noise_levels(gappy):
     assert abs(printed[0, 1]) > 1e-4 * printed[0, 0]
 
 
+def test_erratum_weak_directions_have_no_loading(rng):
+    """E-YYTKW06-6: where an eigenvalue is below one the printed root is not real."""
+    X, Y = planted(rng)
+    stats, _ = statistics(X, Y, np.ones((n, c), dtype=bool))
+    noise = rule(stats, fixed=(5.0, 5.0))
+    exact = sppca_closed_form.closed_form(stats, d, noise)
+    joint = np.hstack([X, Y - Y.mean(axis=0)])
+    eigenvalues = np.linalg.eigvalsh(joint.T @ joint / n / 5.0)[::-1]
+    weak = eigenvalues[:d] < 1
+    assert weak.any()
+    lengths = np.sum(exact.W**2, axis=0) + np.sum(exact.W_y**2, axis=0)
+    assert_allclose(lengths[weak], 0)
+    assert_allclose(lengths[~weak], 5.0 * (eigenvalues[:d][~weak] - 1))
+
+
+def test_theorem_2_projects_to_the_posterior_mean(rng):
+    """E-YYTKW06-7: its formula is right where no eigenvalue is one."""
+    X, Y = planted(rng)
+    s_x, s_y = 0.3, 0.2
+    scaled = np.hstack([X / np.sqrt(s_x), (Y - Y.mean(axis=0)) / np.sqrt(s_y)])
+    values, U = np.linalg.eigh(scaled.T @ scaled / n)
+    values, U = values[::-1][:q], U[:, ::-1][:, :q]
+    inner = U[:d].T @ U[:d] + np.diag(1 / (values - 1))
+    printed = (X / np.sqrt(s_x)) @ U[:d] @ np.linalg.inv(inner) / np.sqrt(values - 1)
+    W = np.sqrt(s_x) * U[:d] * np.sqrt(values - 1)
+    posterior = X @ W @ np.linalg.inv(W.T @ W + s_x * np.eye(q))
+    assert_allclose(printed, posterior, rtol=1e-8, atol=1e-10)
+    stats, axes = statistics(X, Y, np.ones((n, c), dtype=bool))
+    exact = sppca_closed_form.closed_form(stats, q, rule(stats, fixed=(s_x, s_y)))
+    assert_allclose(axes @ exact.W @ (axes @ exact.W).T, W @ W.T, atol=1e-8)
+
+
 def iris(coding):
     X, y = load_iris(return_X_y=True)
     Y = coding[y]
