@@ -10,8 +10,10 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+import gnomon
+
 RESULTS = Path(__file__).parent / "results"
-PACKAGES = ("gnomon", "numpy", "scipy", "scikit-learn")
+PACKAGES = ("numpy", "scipy", "scikit-learn")
 
 
 def data_folder():
@@ -52,6 +54,7 @@ def machine():
         "cores": os.cpu_count(),
         "blas threads": os.environ.get("OPENBLAS_NUM_THREADS", "default"),
         "python": platform.python_version(),
+        "gnomon": gnomon.__version__,
         **{name: version(name) for name in PACKAGES},
     }
 

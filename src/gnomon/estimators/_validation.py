@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_array, check_random_state, validate_data
 
 from gnomon.linalg.data import Data
+from gnomon.linalg.sources import from_dask
 
 FLOATS = (np.float64, np.float32)
 
@@ -19,6 +20,8 @@ def read_data(estimator, X, *, fitting, allow_nan=True, accept_sparse=True, min_
 
     Masked entries of a masked array are missing values.
     """
+    if hasattr(X, "dask") and hasattr(X, "to_delayed"):
+        X = _read_dask(X)
     if isinstance(X, Data):
         return _read_operator(estimator, X, fitting)
     if isinstance(X, np.ma.MaskedArray):
@@ -37,6 +40,15 @@ def read_data(estimator, X, *, fitting, allow_nan=True, accept_sparse=True, min_
             "Input X contains NaN and is sparse; missing values are accepted in dense X only"
         )
     return X
+
+
+def _read_dask(X):
+    if X.ndim != 2:
+        raise ValueError(f"X has {X.ndim} dimensions; accepted is a dask array with 2")
+    X = X if X.dtype in FLOATS else X.astype(np.float64)
+    if not np.isfinite(float(X.sum().compute())):
+        raise ValueError("X is a dask array with NaN or infinity; accepted are finite numbers")
+    return from_dask(X)
 
 
 def _read_operator(estimator, X, fitting):

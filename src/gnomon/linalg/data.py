@@ -386,6 +386,13 @@ class Blocks(Data):
         for part in self.parts:
             yield from part.dense_blocks()
 
+    def dual_gram(self):
+        rows = np.concatenate(list(self.map(_part_rows, self.parts)))
+        return (rows @ rows.T).astype(float)
+
+    def single(self):
+        return Blocks([part.single() for part in self.parts], self.map)
+
     def rows(self, mask):
         mask = np.asarray(mask)
         if mask.dtype != bool:
@@ -485,6 +492,10 @@ def _part_row_norms(part):
 
 def _part_sums(part):
     return part.column_sums()
+
+
+def _part_rows(part):
+    return np.concatenate(list(part.dense_blocks()))
 
 
 def _part_gram(part):

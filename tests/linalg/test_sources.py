@@ -1,0 +1,82 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from gnomon import PPCA
+from gnomon.datasets import make_subspace
+from gnomon.linalg.data import Weighted, center
+from gnomon.linalg.sources import from_dask, from_loaders
+
+da = pytest.importorskip("dask.array", reason="needs dask")
+
+
+@pytest.fixture
+def X():
+    return make_subspace(200, 10, 3).X
+
+
+def agree(model, expected, X):
+    assert_allclose(model.get_covariance(), expected.get_covariance(), rtol=1e-9, atol=1e-9)
+    assert_allclose(model.transform(X), expected.transform(X), rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("chunks", [(200, 10), (33, 10), (50, 4)])
+@pytest.mark.parametrize("solver", ["moments", "dual", "subspace"])
+def test_a_dask_array_gives_the_same_fit(X, chunks, solver):
+    parameters = {"solver": solver, "tol": 1e-13, "random_state": 0}
+    model = PPCA(3, **parameters).fit(da.from_array(X, chunks=chunks))
+    agree(model, PPCA(3, **parameters).fit(X), X)
+
+
+def test_a_dask_array_goes_through_every_method(X):
+    stored = da.from_array(X, chunks=(70, 10))
+    model = PPCA("auto", random_state=0).fit(stored)
+    assert model.n_components_ == 3
+    assert_allclose(model.transform(stored), model.transform(X), atol=1e-10)
+    assert_allclose(model.score_samples(stored), model.score_samples(X), rtol=1e-10)
+
+
+def test_products_of_dask_rows(X, rng):
+    data = from_dask(da.from_array(X, chunks=(64, 10)))
+    _, centered = center(data)
+    dense = X - X.mean(axis=0)
+    assert_allclose(centered @ np.eye(10), dense, atol=1e-12)
+    assert_allclose(centered.T @ np.eye(200), dense.T, atol=1e-12)
+    mask = rng.random(200) < 0.3
+    assert_allclose(centered.rows(mask) @ np.eye(10), dense[mask], atol=1e-12)
+    weights = rng.random(200)
+    _, weighted = center(Weighted(data, weights))
+    mean = weights @ X / weights.sum()
+    assert_allclose(weighted.gram(), ((X - mean).T * weights) @ (X - mean), atol=1e-9)
+
+
+def test_loaders_are_read_one_at_a_time(X):
+    calls = []
+
+    def loader(part):
+        def load():
+            calls.append(part.start)
+            return X[part]
+
+        return load
+
+    data = from_loaders([loader(slice(0, 90)), loader(slice(90, 200))])
+    agree(PPCA(3).fit(data), PPCA(3).fit(X), X)
+    assert set(calls) == {0, 90}
+
+
+def test_a_memory_map_is_an_array(X, tmp_path):
+    path = tmp_path / "X.npy"
+    np.save(path, X)
+    model = PPCA(3).fit(np.load(path, mmap_mode="r"))
+    assert_array_equal(model.components_, PPCA(3).fit(X).components_)
+
+
+def test_bad_dask_arrays_are_named(X):
+    with pytest.raises(ValueError, match="X is a dask array with NaN"):
+        PPCA().fit(da.from_array(np.where(X > 5, np.nan, X)))
+    with pytest.raises(ValueError, match="X has 1 dimensions"):
+        PPCA().fit(da.from_array(X[:, 0]))
+    model = PPCA().fit(X)
+    with pytest.raises(ValueError, match="X has 4 features"):
+        model.transform(da.from_array(X[:, :4]))
