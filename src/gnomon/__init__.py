@@ -23,6 +23,7 @@ _HOMES: dict[str, str] = {
     "chunks_from_pairs": "gnomon.estimators.chunks",
     "displays": "gnomon.displays",
     "SPPCA": "gnomon.estimators.sppca",
+    "KernelSPPCA": "gnomon.estimators.kernel_sppca",
 }
 
 __all__ = sorted(_HOMES)

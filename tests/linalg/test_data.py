@@ -178,3 +178,10 @@ def test_rows_of_blocks_by_index(X):
     assert_allclose(blocks.rows(np.array([1, 8, 20])) @ np.eye(d), X[[1, 8, 20]])
     with pytest.raises(ValueError, match="sorted"):
         blocks.rows(np.array([5, 1]))
+
+
+def test_the_gram_matrix_of_some_centred_rows_is_about_the_mean_of_all(rng):
+    X = rng.standard_normal((40, 3)) + 2
+    _, centred = center(Matrix(X))
+    rows = X[:15] - X.mean(axis=0)
+    assert_allclose(centred.rows(np.arange(15)).gram(), rows.T @ rows)

@@ -194,11 +194,15 @@ class Centered(Data):
         return self._short_gram()
 
     def _short_gram(self):
-        """X'X - n mu mu', a product without copies, unless the mean would cancel its digits."""
-        shift = self.shape[0] * np.outer(self.mean, self.mean)
+        """X'X less what the mean adds, without copies, unless that would cancel its digits.
+
+        The mean need not be that of these rows, which may be some of those it was taken from.
+        """
+        cross = np.outer(self.X.column_sums(), self.mean)
+        shift = cross + cross.T - self.shape[0] * np.outer(self.mean, self.mean)
         raw = self.X.gram()
         spread = np.trace(raw) - np.trace(shift)
-        if not np.trace(shift) < SAFE_SHIFT * spread:
+        if not np.trace(cross) < SAFE_SHIFT * spread:
             return super().gram()
         return raw - shift
 

@@ -1,0 +1,346 @@
+"""Supervised probabilistic PCA in the space of a kernel."""
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import ClassifierTags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from gnomon.estimators._fitting import IterativeFit
+from gnomon.estimators._kernel import KernelRows
+from gnomon.estimators._likelihood import Settings, maximise, noise_rule, tolerance
+from gnomon.estimators._outputs import KINDS, Targets, decode_predictions, encode_targets
+from gnomon.estimators._targets import contrasts
+from gnomon.estimators._validation import (
+    check_integer,
+    check_option,
+    check_real,
+    generator,
+    read_data,
+)
+from gnomon.inference.fixed_point import Run
+from gnomon.linalg.data import Matrix, center
+from gnomon.models import sppca, sppca_fitted, sppca_statistics
+from gnomon.models.sppca_prediction import class_log_odds
+from gnomon.models.supervision import Pool, pool, pool_size, supervise, truncated
+from gnomon.models.supervision_choice import Choice, choose
+
+
+def _predicts_classes(model):
+    coding = getattr(model, "target_coding_", None)
+    return coding is None or coding.kind == "classes"
+
+
+class KernelSPPCA(
+    KernelRows, IterativeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
+    """Supervised probabilistic PCA in the space of a kernel, semi-supervised where y has gaps.
+
+    The dual form of `SPPCA` [1]_: components are linear in the features of a kernel, and so
+    nonlinear in x. Up to 2000 rows the whole kernel matrix is used; beyond, or where
+    ``n_landmarks`` says so, a Nystrom approximation by randomly chosen rows.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number of components.
+    kernel : str or callable, default="rbf"
+        "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", or a function
+        of two matrices of rows that returns the matrix of their kernel, such as the kernels of
+        `sklearn.gaussian_process`. With "precomputed" X is the kernel of the rows with the
+        rows of the fit.
+    gamma : float, default=None
+        Width of "rbf", "laplacian", "poly" and "sigmoid". None stands for one over the mean
+        squared distance of two rows for "rbf", over their mean absolute distance for
+        "laplacian", and over the mean squared length of a row for the others.
+    degree : int, default=3
+        Degree of "poly".
+    coef0 : float, default=1.0
+        Constant term of "poly" and "sigmoid".
+    supervision : "auto", "likelihood" or float in [0, 1], default="auto"
+        How much the outputs turn the components, as in `SPPCA`. 0 is kernel PCA.
+    target : {"auto", "classes", "numeric", "multilabel"}, default="auto"
+        What y holds, as in `SPPCA`.
+    n_landmarks : int, default=None
+        Number of rows that the kernel is measured against. None is all of them up to 2000
+        rows, and 1000 beyond.
+    max_iter : int, default=500
+        Most iterations of "likelihood".
+    tol : float, default=1e-8
+        "likelihood" ends when the log likelihood changes by less than this per entry of the
+        features.
+    callback : callable, default=None
+        ``callback(n_iter, state, objective)`` is called after every iteration of "likelihood";
+        it stops the fit by returning True.
+    random_state : int, RandomState instance, Generator or None, default=None
+        Draws of "auto" and of the landmarks. None stands for 0, so that two fits agree.
+
+    Attributes
+    ----------
+    dual_components_ : ndarray of shape (n_landmarks, n_components)
+        ``transform(X)`` is ``kernel(X, landmarks) @ dual_components_ - dual_offset_``.
+    dual_offset_ : ndarray of shape (n_components,)
+    dual_coef_ : ndarray of shape (n_landmarks, n_outputs)
+        Expected coded outputs are ``kernel(X, landmarks) @ dual_coef_ + target_mean_``.
+    target_mean_ : ndarray of shape (n_outputs,)
+    target_covariance_ : ndarray of shape (n_outputs, n_outputs)
+        Covariance of the coded outputs given x.
+    target_coding_ : Coding
+        How y became columns.
+    classes_ : ndarray of shape (n_classes,)
+        Only where y holds classes.
+    landmark_indices_ : ndarray of shape (n_landmarks,)
+        Rows of the fit that are landmarks.
+    landmarks_ : {ndarray, sparse array} of shape (n_landmarks, n_features)
+        These rows, unless the kernel is precomputed.
+    gamma_ : float
+        The width used, for the kernels that have one.
+    supervision_ : float or "likelihood"
+        The strength used.
+    supervision_curve_ : dict of str to ndarray
+        For "auto", where there was something to try: strengths, their losses, the criterion.
+    input_share_, target_share_ : ndarray of shape (n_components,)
+        Share of the energy of the features, and of the outputs, that each component explains.
+    objective_ : list of float
+        Log likelihood at every iteration; in closed form the energy of the components.
+    n_iter_ : int
+    converged_ : bool
+    n_features_in_ : int
+
+    See Also
+    --------
+    SPPCA : With linear components; it also scores, samples and fills gaps.
+
+    References
+    ----------
+    .. [1] S. Yu, K. Yu, V. Tresp, H.-P. Kriegel and M. Wu, "Supervised probabilistic principal
+       component analysis", KDD 2006, 464-473.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_circles
+    >>> from gnomon import KernelSPPCA
+    >>> X, y = make_circles(200, factor=0.4, noise=0.05, random_state=0)
+    >>> few = np.where(np.arange(200) < 20, y, -1)
+    >>> model = KernelSPPCA(n_components=2).fit(X, few)
+    >>> float(np.mean(model.predict(X) == y))
+    1.0
+    """
+
+    def __init__(
+        self,
+        n_components=2,
+        *,
+        kernel="rbf",
+        gamma=None,
+        degree=3,
+        coef0=1.0,
+        supervision="auto",
+        target="auto",
+        n_landmarks=None,
+        max_iter=500,
+        tol=1e-8,
+        callback=None,
+        random_state=None,
+    ):
+        self.n_components = n_components
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.supervision = supervision
+        self.target = target
+        self.n_landmarks = n_landmarks
+        self.max_iter = max_iter
+        self.tol = tol
+        self.callback = callback
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows, or their kernel (n_samples, n_samples) where it is precomputed.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+            Outputs. -1 or None marks rows without class, NaN missing numbers or indicators.
+
+        Returns
+        -------
+        self : KernelSPPCA
+        """
+        self._check_parameters()
+        X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
+        n = X.shape[0]
+        q = check_integer("n_components", self.n_components, low=1, high=n, high_is=", the rows")
+        targets = encode_targets(y, n, self.target)
+        rng = generator(0 if self.random_state is None else self.random_state)
+        gamma, index = self._choose_gamma(X), self._choose_landmarks(X, rng)
+        found = self._features(X, index, gamma)
+        likelihood = self.supervision == "likelihood"
+        fit = self._fit_likelihood if likelihood else self._fit_supervised
+        fitted, strength, curve, run = fit(found, targets, q, rng)
+        for name in ("classes_", "supervision_curve_"):
+            vars(self).pop(name, None)
+        self._keep_kernel(X, index, gamma)
+        return self._keep(found.map, fitted, targets, (strength, curve, run), X.dtype)
+
+    def transform(self, X):
+        """Coordinates of every row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows, or their kernel with the rows of the fit where it is precomputed.
+
+        Returns
+        -------
+        T : ndarray of shape (n_samples, n_components)
+        """
+        check_is_fitted(self)
+        X = read_data(self, X, fitting=False, allow_nan=False)
+        K, dtype = self._kernel_with_landmarks(X), X.dtype
+        return (K @ self.dual_components_ - self.dual_offset_).astype(dtype, copy=False)
+
+    def predict(self, X):
+        """Most probable class, or expected values of the outputs, of every row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Classes, numbers, or 0/1 indicators, as in `fit`.
+        """
+        columns = self._predict_columns(X)
+        coding = self.target_coding_
+        if coding.kind == "none":
+            raise ValueError("the model was fitted without outputs; fit with y to predict")
+        if coding.kind == "classes":
+            return coding.classes[np.argmax(self._log_odds(columns), axis=1)]
+        return decode_predictions(columns, coding)
+
+    @available_if(_predicts_classes)
+    def predict_proba(self, X):
+        """Probabilities of the classes, from the Gaussian prediction of their codes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        P : ndarray of shape (n_samples, n_classes)
+            Columns in the order of `classes_`.
+        """
+        log_odds = self._log_odds(self._predict_columns(X))
+        odds = np.exp(log_odds - log_odds.max(axis=1, keepdims=True))
+        return odds / odds.sum(axis=1, keepdims=True)
+
+    def inverse_transform(self, Z):
+        """Refused: a point of a kernel's space has in general no row that maps to it.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n_samples, n_components)
+
+        Raises
+        ------
+        NotImplementedError
+            Always; `SPPCA` has an inverse.
+        """
+        raise NotImplementedError(
+            "KernelSPPCA finds no pre-images: coordinates in a kernel's space have in general "
+            "no row that maps to them; use SPPCA, which has an inverse_transform"
+        )
+
+    def __sklearn_tags__(self):
+        """Sparse rows are fine, outputs may be several, and `predict_proba` is for classes."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.target_tags.multi_output = True
+        tags.classifier_tags = ClassifierTags()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @property
+    def _n_features_out(self):
+        return self.dual_components_.shape[1]
+
+    def _check_parameters(self):
+        if isinstance(self.supervision, str):
+            check_option("supervision", self.supervision, ("auto", "likelihood"))
+        else:
+            check_real("supervision", self.supervision, low=0, high=1)
+        self._check_kernel()
+        check_option("target", self.target, KINDS)
+        check_integer("max_iter", self.max_iter, low=1)
+        check_real("tol", self.tol, low=0)
+
+    def _fit_supervised(self, found, targets, q, rng):
+        labels = targets.Y, targets.observed
+        space = _pool(found, q, rng)
+        choice = Choice(float(0 if self.supervision == "auto" else self.supervision), pool_size(q))
+        if self.supervision == "auto":
+            choice = choose(space, *labels, q, targets.codes, rng)
+        result = supervise(
+            truncated(space, choice.pool), *labels, q, choice.s, targets.codes, choice.votes
+        )
+        mean = np.zeros(found.F.shape[1])
+        fitted = sppca_fitted.from_supervised(mean, result, energy_scale=True)
+        energy = (1 - choice.s) * result.x_share.sum() + choice.s * result.y_share.sum()
+        return fitted, choice.s, choice.curve, Run(None, [float(energy)], True)
+
+    def _fit_likelihood(self, found, targets, q, rng):
+        _, F = center(Matrix(found.F))
+        stats, basis = sppca_statistics.from_moments(F, targets.Y, targets.observed)
+        noise = noise_rule(stats, Settings())
+        tol = tolerance(stats, self.tol)
+        run = maximise(stats, q, noise, max_iter=self.max_iter, tol=tol, loop=self._iterate)
+        state = sppca.canonical(run.state, basis)
+        mean = np.zeros(found.F.shape[1])
+        fitted = sppca_fitted.from_likelihood(mean, state, energy_scale=False)
+        return fitted, "likelihood", None, run
+
+    def _keep(self, found, fitted, targets: Targets, how, dtype):
+        strength, curve, run = how
+        coef, offset, covariance = fitted.outputs
+        self.dual_components_ = (found.basis @ fitted.projection).astype(dtype)
+        self.dual_offset_ = (found.offset @ fitted.projection).astype(dtype)
+        self.dual_coef_ = found.basis @ coef
+        self.target_mean_ = offset - found.offset @ coef
+        self.target_covariance_ = covariance
+        self.target_coding_ = targets.coding
+        self.input_share_, self.target_share_ = fitted.input_share, fitted.target_share
+        self.supervision_ = strength
+        if curve is not None:
+            self.supervision_curve_ = curve._asdict()
+        if targets.coding.kind == "classes":
+            self.classes_ = targets.coding.classes
+        self._keep_run(run, max_iter=self.max_iter)
+        return self
+
+    def _predict_columns(self, X):
+        check_is_fitted(self)
+        X = read_data(self, X, fitting=False, allow_nan=False)
+        return self._kernel_with_landmarks(X) @ self.dual_coef_ + self.target_mean_
+
+    def _log_odds(self, columns):
+        codes = contrasts(len(self.classes_))
+        pattern = np.zeros(len(columns), dtype=int)
+        return class_log_odds(columns, self.target_covariance_[None], pattern, codes)
+
+
+def _pool(found, q, rng):
+    """The leading features as a pool; exact ones are principal already."""
+    if found.energies is None:
+        return pool(center(Matrix(found.F))[1], pool_size(q), rng, leading=q)
+    n, rank = found.F.shape
+    axes = np.eye(rank, min(rank, pool_size(q)))
+    variances = found.energies / n
+    return Pool(Matrix(found.F), axes, variances[: axes.shape[1]], float(variances.sum()))
