@@ -1,12 +1,13 @@
 """The documentation names what there is, and what it says runs."""
 
 import re
+from inspect import isfunction
 from pathlib import Path
 
 import pytest
 
 import gnomon
-from gnomon import displays
+from gnomon import datasets, displays
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -21,11 +22,26 @@ def listed(prefix):
 
 def test_the_api_page_has_every_public_name():
     modules = {name for name, home in gnomon._HOMES.items() if home == f"gnomon.{name}"}
-    assert listed("gnomon") <= set(gnomon._HOMES) - modules
+    assert listed("gnomon") == set(gnomon._HOMES) - modules
+
+
+def test_the_api_page_has_every_sample():
+    public = {name for name, value in vars(datasets).items() if _is_function(datasets, value)}
+    assert listed("gnomon.datasets") == public
+
+
+def _is_function(module, value):
+    own = isfunction(value) and value.__module__ == module.__name__
+    return own and not value.__name__.startswith("_")
 
 
 def test_the_api_page_has_every_display():
     assert listed("gnomon.displays") == set(displays.__all__)
+
+
+@pytest.mark.parametrize("name", displays.__all__)
+def test_every_display_is_in_the_gallery(name):
+    assert any(name in path.read_text(encoding="utf-8") for path in EXAMPLES)
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

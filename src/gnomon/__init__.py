@@ -21,6 +21,7 @@ _HOMES: dict[str, str] = {
     "PPCA": "gnomon.estimators.ppca",
     "DCAGM": "gnomon.estimators.dcagm",
     "chunks_from_pairs": "gnomon.estimators.chunks",
+    "datasets": "gnomon.datasets",
     "displays": "gnomon.displays",
     "SPPCA": "gnomon.estimators.sppca",
     "KernelSPPCA": "gnomon.estimators.kernel_sppca",

@@ -7,8 +7,9 @@ from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from gnomon import PPCA
+from gnomon import PPCA, SPPCA
 from gnomon.displays import DimensionDisplay, SupervisionDisplay
 
 
@@ -56,7 +57,7 @@ def test_a_grid_search_shows_the_best_over_other_settings():
     model = make_pipeline(PCA(), LinearDiscriminantAnalysis(solver="lsqr"))
     grid = {
         "pca__n_components": [1, 3],
-        "lineardiscriminantanalysis__shrinkage": [0.0, 0.9],
+        "lineardiscriminantanalysis__shrinkage": [0.9, 0.0],
     }
     search = GridSearchCV(model, grid, cv=3).fit(X, y)
     display = DimensionDisplay.from_search(search)
@@ -78,7 +79,7 @@ class _Tried(BaseEstimator):
         self.supervision_curve_ = {
             "s": np.array([0, 0.5, 1, 0.5, 1]),
             "pool": np.array([150, 40, 40, 150, 150]),
-            "relative": np.array([0, -0.1, 0.2, -0.3, 0.1]),
+            "loss": np.array([0, -0.1, 0.2, -0.3, 0.1]),
             "error": np.array([0, 0.01, 0.02, 0.03, 0.04]),
             "criterion": np.array([0, -0.1, 0.2, -0.3, 0.1]),
         }
@@ -92,6 +93,18 @@ def test_the_strengths_tried_have_a_line_for_each_pool():
     assert_allclose(line_data(large), [[0, 0.5, 1], [0, -0.3, 0.1]])
     assert_allclose(bar_lengths(large), [0, 0.06, 0.08])
     assert_allclose(display.ax_.lines[-1].get_data(), [[0.5], [-0.3]])
+
+
+def test_an_automatic_strength_shows_what_it_tried():
+    X, y = load_wine(return_X_y=True)
+    y[np.random.default_rng(0).random(len(y)) < 0.8] = -1
+    model = make_pipeline(StandardScaler(), SPPCA(n_components=2)).fit(X, y)
+    display = SupervisionDisplay.from_estimator(model)
+    strengths = np.unique(model[-1].supervision_curve_["s"])
+    for line in display.lines_.values():
+        assert_allclose(line_data(line)[0], strengths)
+        assert line_data(line)[1][0] == 0
+    assert display.ax_.lines[-1].get_xdata()[0] == model[-1].supervision_
 
 
 def test_a_stated_strength_has_no_curve():

@@ -11,7 +11,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from gnomon import PPCA, Links
+from gnomon import DCAGM, PPCA, SPPCA, Links
 from gnomon.displays import EmbeddingDisplay
 from gnomon.displays._plane import Mixture
 from gnomon.displays._style import GREY, PALETTE
@@ -175,6 +175,34 @@ def test_estimators_give_their_posterior():
     determinants = np.linalg.det(posterior.covariance[:, 1:, 1:])
     assert_allclose(areas / areas[0], np.sqrt(determinants / determinants[0]))
     assert display.ax_.get_xlabel() == "component 2"
+
+
+def test_ellipses_follow_the_scale_of_the_axes():
+    X, y = load_wine(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    model = SPPCA(n_components=2, supervision=0.5).fit(X, y)
+    display = EmbeddingDisplay.from_estimator(model, X, y)
+    posterior, scale = model.posterior(X), model.latent_scale_
+    assert np.abs(scale - 1).max() > 0.1
+    assert_allclose(drawn(display.ellipses_) * scale, posterior.mean)
+    area = np.pi / 4 * display.ellipses_.get_widths() * display.ellipses_.get_heights()
+    expected = np.sqrt(np.linalg.det(posterior.covariance)) / np.prod(scale)
+    assert_allclose(area, np.pi * chi2(2).ppf(0.68) * expected)
+
+
+@pytest.mark.parametrize("n_gaussians", [1, 2])
+def test_the_gaussians_of_a_mixture_model_lie_on_its_map(n_gaussians):
+    X, y = load_wine(return_X_y=True)
+    model = make_pipeline(StandardScaler(), DCAGM(n_components=2, n_gaussians=n_gaussians))
+    model.fit(X, y)
+    display = EmbeddingDisplay.from_estimator(model, X, y, mixture=True, regions=True)
+    means = drawn(display.mixture_)
+    assert_allclose(means, model[-1].means_)
+    assert len(means) == 3 * n_gaussians
+    # Each Gaussian stands where its own class is predicted.
+    columns = np.abs(display.regions.x - means[:, :1]).argmin(axis=1)
+    rows = np.abs(display.regions.y - means[:, 1:]).argmin(axis=1)
+    assert_allclose(display.regions.classes[rows, columns], np.repeat([0, 1, 2], n_gaussians))
 
 
 @pytest.mark.parametrize("as_frame", [False, True])

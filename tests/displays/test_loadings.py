@@ -7,7 +7,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from gnomon import PPCA
+from gnomon import BSDR, PPCA
 from gnomon.displays import LoadingsDisplay
 
 
@@ -74,6 +74,16 @@ def test_resampling_needs_a_number_of_components(rng):
     model.components_ = np.ones((5, 6))
     with pytest.raises(ValueError, match="n_components as a number"):
         LoadingsDisplay.from_estimator(model, X, n_bootstrap=2)
+
+
+def test_a_posterior_of_the_loadings_gives_the_intervals():
+    X, y = load_wine(return_X_y=True)
+    model = BSDR(n_components=2, random_state=0).fit(StandardScaler().fit_transform(X), y)
+    display = LoadingsDisplay.from_estimator(model, kind="top", component=1)
+    _, dots, bars = display.ax_.collections
+    assert_allclose(dots.get_offsets()[:, 0], model.components_[1, display.shown_])
+    lengths = [np.ptp(segment[:, 0]) for segment in bars.get_segments()]
+    assert_allclose(lengths, 2 * 1.96 * model.loadings_sd_[1, display.shown_])
 
 
 def test_top_loadings_without_intervals_say_nothing_of_them(wine):

@@ -9,6 +9,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from gnomon import BSDR
 from gnomon.displays import RelevanceDisplay
 from gnomon.displays._shares import explained_shares, target_columns
 
@@ -51,6 +52,18 @@ def test_a_perfect_component_explains_all_of_y():
 def test_class_names_become_indicators_with_gaps():
     columns = target_columns(np.array(["a", "b", None], dtype=object), 3)
     assert_allclose(columns, [[1, 0], [0, 1], [np.nan, np.nan]])
+
+
+def test_automatic_relevance_shows_what_was_dropped(rng):
+    X = rng.normal(size=(120, 6))
+    y = (X[:, 0] + 0.3 * rng.normal(size=120) > 0).astype(int)
+    model = BSDR(n_components="auto", random_state=0).fit(X, y)
+    display = RelevanceDisplay.from_estimator(model, X, y)
+    expected = model.relevance_ / model.relevance_.max()
+    assert_allclose(heights(display.bars_["relevance"]), expected)
+    hatched = [bar.get_hatch() is not None for bar in display.bars_["relevance"]]
+    assert_allclose(hatched, ~model.kept_)
+    assert len(display.bars_["X"]) == len(model.relevance_)
 
 
 def test_pipelines_and_labels_are_drawn():

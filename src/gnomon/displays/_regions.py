@@ -23,14 +23,14 @@ class Regions(NamedTuple):
 def decision_regions(estimator, X, Z, components) -> Regions:
     """Predicted classes on a grid in two components; the others stay at their mean.
 
-    The embedding is affine in X, so the rows of pinv(Z - mean) (X - mean) move an input by one
-    unit along each component. This gives an input for every point of the grid.
+    The embedding is affine in X, so the rows of pinv(Z - mean) X, whose mean cancels, move an
+    input by one unit along each component. This gives an input for every point of the grid.
     """
     like = _maker(X)
     data = as_data(X if sparse.issparse(X) else np.asarray(X, dtype=float))
     x_mean, z_mean = column_means(data), Z.mean(axis=0)
     directions = np.linalg.pinv(Z - z_mean)
-    moves = (data.T @ directions.T).T - np.outer(directions.sum(axis=1), x_mean)
+    moves = (data.T @ directions.T).T
     x, y = (_span(Z[:, j]) for j in components)
     offsets = np.zeros((len(x) * len(y), Z.shape[1]))
     grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)

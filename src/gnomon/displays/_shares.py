@@ -18,7 +18,8 @@ def explained_shares(X, Z) -> np.ndarray:
     sums = (observed.T @ Z) if observed is not None else 0.0
     squares = (observed.T @ Z**2) if observed is not None else np.sum(Z**2, axis=0)
     x_sums = np.asarray(X.sum(axis=0)).reshape(-1, 1)
-    cross = X.T @ Z - x_sums * sums / counts
+    # The product needs no centring: columns of X have mean zero, or Z has, where X is sparse.
+    cross = X.T @ Z
     spread = np.maximum(squares - sums**2 / counts, np.finfo(float).tiny)
     total = np.asarray((X * X).sum(axis=0)).reshape(-1, 1) - x_sums**2 / counts
     return np.sum(cross**2 / spread, axis=0) / max(total.sum(), np.finfo(float).tiny)

@@ -240,7 +240,7 @@ def _by_pool(curve, chosen):
     tried = {names[p]: np.concatenate([[0], index]) for p, index in rows.items()}
     best = min(tried, key=lambda name: _criterion_at(curve, tried[name], chosen))
     strengths = curve["s"][tried[best]]
-    losses = {name: curve["relative"][index] for name, index in tried.items()}
+    losses = {name: curve["loss"][index] for name, index in tried.items()}
     errors = {name: curve["error"][index] for name, index in tried.items()}
     return {"values": strengths, "means": losses, "sds": errors, "chosen": {best: chosen}}
 

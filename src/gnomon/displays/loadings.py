@@ -202,7 +202,7 @@ class LoadingsDisplay:
                 bbox={"fc": "white", "ec": "none", "alpha": 0.75, "pad": 0.8},
                 zorder=5,
             )
-        self.ax_.update_datalim(1.25 * arrows)
+        self.ax_.update_datalim(arrows * [1.7, 1.25])
         self.ax_.autoscale_view()
         self.ax_.set_aspect("equal", adjustable="datalim")
         self.ax_.set(xlabel="component 1", ylabel="component 2")
