@@ -312,3 +312,130 @@ def test_matrices_are_fitted_and_read_again(tmp_path, rng):
     np.savez(tmp_path / "g.npz", X=X)
     run("impute", model, tmp_path / "g.npz", "--out", tmp_path / "f.csv")
     assert rows(tmp_path / "f.csv")["x1 (sd)"][1] is None
+
+
+TARGET = ("--id", "flower", "--target", "species", "--ignore", "picked", "--components", "2")
+
+
+@pytest.fixture
+def labelled_model(table, tmp_path):
+    run("fit", table, *TARGET, "--out", tmp_path / "sup")
+    return tmp_path / "sup" / "model.gnomon"
+
+
+def test_a_target_gives_predictions_for_the_rows_without_one(labelled_model, table):
+    predictions = rows(labelled_model.parent / "predictions.csv")
+    species = rows(table)["species"]
+    assert predictions["row"] == [f"flower {i}" for i, v in enumerate(species) if not v]
+    names = [f"p({kind})" for kind in KINDS]
+    assert_allclose(np.sum([predictions[name] for name in names], axis=0), 1)
+    numbers = [int(row.split()[1]) for row in predictions["row"]]
+    truth = KINDS[load_iris().target[numbers]]
+    assert (np.array(predictions["predicted"]) == truth).mean() > 0.85
+
+
+def test_predict_gives_what_fit_gave(labelled_model, table, tmp_path):
+    run("predict", labelled_model, table, "--out", tmp_path / "p.csv")
+    again, first = rows(tmp_path / "p.csv"), rows(labelled_model.parent / "predictions.csv")
+    known = dict(zip(again["row"], again["predicted"], strict=True))
+    assert [known[row] for row in first["row"]] == first["predicted"]
+
+
+def test_the_score_is_held_out_and_has_a_control(table, tmp_path):
+    said = json.loads(run("fit", table, *TARGET, "--out", tmp_path / "o", "--json").stdout)
+    assert said["model"] == "SPPCA"
+    score = said["held out"]
+    assert score["low"] < score["value"] < score["high"]
+    assert score["control"] < score["low"]
+
+
+def test_labels_that_mean_nothing_score_like_guessing(tmp_path, text, rng):
+    lines = [f"{a:.3f},{b:.3f},{rng.choice(['x', 'y'])}" for a, b in rng.normal(size=(60, 2))]
+    path = text("a,b,kind\n" + "\n".join(lines))
+    said = run("fit", path, "--target", "kind", "-k", "1", "--out", tmp_path / "o", "--json")
+    score = json.loads(said.stdout)["held out"]
+    assert score["low"] < score["control"] + 0.15
+    report = (tmp_path / "o" / "report.html").read_text()
+    assert ("do not read the classes off this picture" in report) == (
+        score["control"] >= score["low"]
+    )
+
+
+def test_a_value_can_mean_unlabelled(text, tmp_path):
+    lines = [
+        f"{i % 2 + i / 50},{i % 3},{['p', 'q'][i % 2] if i % 4 < 2 else '?'}" for i in range(40)
+    ]
+    path = text("a,b,kind\n" + "\n".join(lines))
+    options = ("--target", "kind", "--unlabelled", "?", "-k", "1")
+    said = json.loads(run("fit", path, *options, "--out", tmp_path / "o", "--json").stdout)
+    assert said["labelled"] == 20
+    assert set(rows(tmp_path / "o" / "predictions.csv")["predicted"]) <= {"p", "q"}
+
+
+def test_a_numeric_target_is_predicted_as_numbers(table, tmp_path):
+    options = ("--target", "petal width", "--ignore", "species", "--id", "flower", "-k", "2")
+    said = json.loads(run("fit", table, *options, "--out", tmp_path / "o", "--json").stdout)
+    assert said["held out"]["name"] == "R²"
+    assert said["held out"]["value"] > 0.8
+    gaps = [row for row, v in enumerate(rows(table)["petal width"]) if v is None]
+    predicted = rows(tmp_path / "o" / "predictions.csv")["predicted"]
+    truth = load_iris().data[gaps, 3]
+    assert np.abs(np.array(predicted) - truth).mean() < 0.4
+
+
+@pytest.mark.parametrize("name", ["bsdr", "dcagm"])
+def test_models_that_take_no_gaps_get_them_filled_and_say_so(table, tmp_path, name):
+    result = run("fit", table, *TARGET, "--model", name, "--out", tmp_path / "o")
+    assert "takes no gaps" in result.stderr
+    assert "Gaps were filled" in (tmp_path / "o" / "report.html").read_text()
+    run("transform", tmp_path / "o" / "model.gnomon", table, "--out", tmp_path / "z.csv")
+    first = rows(tmp_path / "o" / "embedding.csv")["z1"]
+    assert_allclose(rows(tmp_path / "z.csv")["z1"], first, rtol=1e-12)
+
+
+def test_chunks_are_used_by_dcagm(text, tmp_path, rng):
+    codes = np.arange(60) % 2
+    lines = [
+        f"{a + 3 * c:.3f},{b:.3f},{'xy'[c] if i < 10 else ''},{i // 4 * 2 + c if i >= 10 else ''}"
+        for i, (c, (a, b)) in enumerate(zip(codes, rng.normal(size=(60, 2)), strict=True))
+    ]
+    path = text("a,b,kind,batch\n" + "\n".join(lines))
+    options = ("--target", "kind", "--chunks", "batch", "-k", "1")
+    said = json.loads(run("fit", path, *options, "--out", tmp_path / "o", "--json").stdout)
+    assert said["model"] == "DCAGM"
+
+
+def test_compare_recommends_and_writes_its_table(table, tmp_path):
+    options = ("--target", "species", "--ignore", "picked", "--id", "flower")
+    few = ("--models", "PCA,LDA", "--components", "1,2", "--out", tmp_path / "c")
+    said = run("compare", table, *options, *few).stdout
+    assert "Use " in said
+    compared = rows(tmp_path / "c" / "comparison.csv")
+    assert set(compared["model"]) == {"PCA", "LDA"}
+    said = json.loads(run("compare", table, *options, *few, "--json").stdout)
+    assert said["recommendation"].startswith("Use ")
+    assert "fit" in said["code"]
+    assert "name its column with --target" in fails("compare", table)
+
+
+def test_the_number_of_dimensions_is_chosen_and_shown(table, tmp_path):
+    options = ("--id", "flower", "--target", "species", "--ignore", "picked")
+    run("fit", table, *options, "--out", tmp_path / "o")
+    assert "How many dimensions" in (tmp_path / "o" / "report.html").read_text()
+
+
+@pytest.mark.slow
+def test_the_demo_shows_it_all(tmp_path):
+    result = run("demo", "--out", tmp_path / "demo")
+    assert result.stdout.splitlines()[-1].split() == ["report", str(tmp_path / "demo/report.html")]
+    assert "labels that were hidden" in result.stderr
+    page = (tmp_path / "demo" / "report.html").read_text()
+    assert "Compared with other projections" in page
+    written = {path.name for path in (tmp_path / "demo").iterdir()}
+    assert written == {
+        "wine.csv",
+        "model.gnomon",
+        "embedding.csv",
+        "predictions.csv",
+        "report.html",
+    }

@@ -220,6 +220,12 @@ def compare(
     components: Annotated[
         str, typer.Option("--components", "-k", help="Numbers of dimensions, with commas.")
     ] = "2,5,10",
+    models: Annotated[
+        str | None, typer.Option(help="Which to compare, with commas; all that apply if not given.")
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds after which no further trial is started.")
+    ] = None,
     task: Task = "auto",
     unlabelled: Unlabelled = None,
     links: LinksFile = None,
@@ -243,6 +249,8 @@ def compare(
         out=out,
         reading=Reading(encoding, separator, decimal),
         components=components,
+        models=models,
+        time_limit=time_limit,
         asked={
             "target": target,
             "task": task,

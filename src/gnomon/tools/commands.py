@@ -94,7 +94,7 @@ def impute(console, *, model_path, path, out, reading):
     _write(console, out, results.imputed_columns(fitted.recipe, table, filled, deviations))
 
 
-def compare(console, *, path, out, reading, asked, components):
+def compare(console, *, path, out, reading, asked, components, models, time_limit):
     """Compare projections on a table; say which one to use."""
     asked = _question({"components": "auto", "supervision": None} | asked)
     if asked.target is None:
@@ -103,7 +103,8 @@ def compare(console, *, path, out, reading, asked, components):
     with console.stage(f"reading {path}"):
         table = read_table(path, **reading._asdict())
         ready = workflow.prepare(table, asked, console.note)
-    result = _compared(console, ready, asked.seed, sizes)
+    names = None if models is None else [name.strip() for name in models.split(",")]
+    result = _compared(console, ready, asked.seed, sizes, models=names, time_limit=time_limit)
     if out is not None:
         columns = {name: [getattr(row, name) for row in result.rows] for name in COMPARED}
         console.wrote(results.write_rows(_folder(out) / "comparison.csv", columns))

@@ -52,15 +52,13 @@ class Console:
         return not (self.quiet or self.as_json)
 
     def _table(self, pairs):
-        from rich.table import Table
+        """Names and values in two columns; nothing is cut, so that a path can be copied."""
         from rich.text import Text
 
-        table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-        table.add_column(style="bold")
-        table.add_column(overflow="fold")
+        width = max(map(len, pairs)) + 2
         for name, value in pairs.items():
-            table.add_row(name, Text(str(value)))
-        self._out.print(table)
+            line = Text.assemble((name.ljust(width), "bold"), str(value))
+            self._out.print(line, soft_wrap=True)
 
     @contextmanager
     def stage(self, title):

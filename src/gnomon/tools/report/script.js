@@ -200,22 +200,38 @@
       context.drawImage(image, px(x[i]) - size / 2, py(y[i]) - size / 2, size, size);
     }
   };
-  // Many points: squares, one colour after the other; a change of colour costs more than a square.
-  let order = null;
+  // Many points: pixels, in an order that mixes the classes, so that none covers another.
+  const gcd = (a, b) => (b ? gcd(b, a % b) : a);
+  let stride = Math.max(1, Math.round(n * 0.618));
+  while (gcd(stride, n) > 1) stride++;
+  const layer = document.createElement("canvas");
+  const rgbOf = (g) => {
+    const colour = colourOf(g);
+    if (colour.startsWith("rgb")) return colour.slice(4, -1).split(",").map(Number);
+    return [1, 3, 5].map((k) => parseInt(colour.slice(k, k + 2), 16));
+  };
   const drawDots = (x, y) => {
-    if (!order) order = Uint32Array.from(Array(n).keys()).sort((a, b) => group[a] - group[b] || a - b);
-    const v = state.view, ax = (state.width - margin.left - margin.right) / (v.x1 - v.x0), ay = (state.height - margin.top - margin.bottom) / (v.y1 - v.y0);
-    const bottom = state.height - margin.bottom;
-    let last = -1;
-    context.globalAlpha = 0.65;
-    for (const i of order) {
+    const scale = window.devicePixelRatio || 1, v = state.view;
+    const across = state.width - margin.left - margin.right, high = state.height - margin.top - margin.bottom;
+    const w = layer.width = Math.round(across * scale), h = layer.height = Math.round(high * scale);
+    const c = layer.getContext("2d"), image = c.createImageData(w, h), d = image.data;
+    const ax = w / (v.x1 - v.x0), ay = h / (v.y1 - v.y0), colours = new Map(), big = Math.round(2 * scale);
+    for (let k = 0, i = 0; k < n; k++, i = (i + stride) % n) {
       const g = group[i];
       if (x[i] < v.x0 || x[i] > v.x1 || y[i] < v.y0 || y[i] > v.y1 || state.hidden.has(g)) continue;
-      if (g !== last) { context.fillStyle = colourOf(g); last = g; }
-      const s = isOpen(i) ? 1.6 : 2.6;
-      context.fillRect(margin.left + (x[i] - v.x0) * ax - s / 2, bottom - (y[i] - v.y0) * ay - s / 2, s, s);
+      if (!colours.has(g)) colours.set(g, rgbOf(g));
+      const [red, green, blue] = colours.get(g), size = isOpen(i) ? Math.max(1, big - 1) : big;
+      const left = Math.round((x[i] - v.x0) * ax), top = Math.round(h - (y[i] - v.y0) * ay);
+      for (let r = top; r < Math.min(h, top + size); r++) for (let s = left; s < Math.min(w, left + size); s++) {
+        const at = 4 * (r * w + s), old = d[at + 3] ? 0.4 : 0;
+        d[at] = old * d[at] + (1 - old) * red;
+        d[at + 1] = old * d[at + 1] + (1 - old) * green;
+        d[at + 2] = old * d[at + 2] + (1 - old) * blue;
+        d[at + 3] = Math.min(255, d[at + 3] + 130);
+      }
     }
-    context.globalAlpha = 1;
+    c.putImageData(image, 0, 0);
+    context.drawImage(layer, margin.left, margin.top, across, high);
   };
   const drawEllipses = () => {
     if (!state.ellipses || !covariance) return;
@@ -448,7 +464,7 @@
   fill($("colour"), columns.map((c) => c.name), state.column);
   for (const side of ["across", "up"]) $(side).addEventListener("change", (event) => { state[side] = Number(event.target.value); hover(-1); showAll(); redraw(); });
   const recolour = (i) => {
-    state.column = i; state.hidden.clear(); sprites = new Map(); order = null;
+    state.column = i; state.hidden.clear(); sprites = new Map();
     groupRows(); showLegend(); redraw();
   };
   $("colour").addEventListener("change", (event) => recolour(Number(event.target.value)));
