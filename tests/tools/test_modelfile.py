@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 import gnomon
 from gnomon.exceptions import ModelFileError
 from gnomon.tools import modelfile
-from gnomon.tools.files import write_atomically
+from gnomon.tools.files import atomic_file, write_atomically
 
 safetensors_numpy = pytest.importorskip("safetensors.numpy")
 
@@ -294,14 +294,9 @@ def test_an_interrupted_write_leaves_the_old_file_and_no_other(tmp_path):
     path = tmp_path / "model.gnomon"
     path.write_bytes(b"old")
 
-    def chunks():
-        yield b"new"
+    with pytest.raises(KeyboardInterrupt), atomic_file(path) as file:
+        file.write(b"new")
         raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        write_atomically(path, *chunks())
-    with pytest.raises(TypeError):
-        write_atomically(path, b"new", None)
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
 

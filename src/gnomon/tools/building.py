@@ -45,7 +45,8 @@ def build(asked: Question, ready: Prepared, note) -> Built:
     public = "BSDRRegressor" if name == "bsdr" and ready.kind == "numbers" else MODELS[name]
     cls = getattr(gnomon, public)
     components, choice = asked.components, None
-    if components == "auto" and name not in OWN_CHOICE:
+    own = name in OWN_CHOICE and np.prod(ready.X.shape) <= LARGE
+    if components == "auto" and not own:
         components, choice = _dimension(public, ready, note)
     asked = asked._replace(components=components)
     return Built(cls(**_parameters(cls, asked, name, ready.kind)), choice)

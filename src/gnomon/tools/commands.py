@@ -9,7 +9,7 @@ import numpy as np
 import gnomon
 from gnomon.exceptions import TableError
 from gnomon.tools import building, results, workflow
-from gnomon.tools.evaluation import held_out
+from gnomon.tools.evaluation import held_out, is_labelled
 from gnomon.tools.recipe import SCALES, apply
 from gnomon.tools.report import Subject, write_report
 from gnomon.tools.tables import read_table
@@ -28,14 +28,20 @@ def fit(console, *, path, out, reading, asked):
     model, X, choice = _fitted(console, asked, ready)
     folder = _folder(out)
     console.wrote(workflow.save_fit(model, folder / "model.gnomon", ready.recipe, asked))
-    with console.stage("placing the rows"):
-        subject = Subject(model, table, ready, asked, X, choice=choice)
-    _write_embedding(console, folder / "embedding.csv", subject)
-    _write_predictions(console, folder / "predictions.csv", subject)
+    subject = _written(console, folder, model, table, ready, asked, X)
+    subject.choice = choice
+    _conclude(console, subject, _write_report(console, folder / "report.html", subject))
+
+
+def _written(console, folder, model, table, ready, asked, X):
+    """Write embedding and predictions; the subject of the report, scored."""
+    _write_embedding(console, folder / "embedding.csv", model, X, ready, asked.target)
+    _write_predictions(console, folder / "predictions.csv", model, X, ready)
     with console.stage("scoring on held-out rows") as tell:
-        subject.score = _score(subject, tell)
-    report_path = _write_report(console, folder / "report.html", subject)
-    _conclude(console, subject, report_path)
+        score = _score(model, X, ready, tell)
+    subject = Subject.of(model, table, ready, asked, X, note=console.note)
+    subject.score = score
+    return subject
 
 
 def _fitted(console, asked, ready):
@@ -62,11 +68,8 @@ def _teller(tell):
 def transform(console, *, model_path, path, out, reading):
     """Write the embedding of a table."""
     fitted, _, X, ids = _opened(console, model_path, path, reading)
-    with console.stage("placing the rows"):
-        Z, covariance = building.latent(fitted.model, X)
-    deviations = building.standard_deviations(covariance)
     out = out or Path(f"{path.stem}-embedding.csv")
-    _write(console, out, results.embedding_columns(ids, Z, deviations))
+    _write(console, out, results.embedding_batches(fitted.model, X, ids), len(ids))
 
 
 def predict(console, *, model_path, path, out, reading):
@@ -77,7 +80,7 @@ def predict(console, *, model_path, path, out, reading):
             f"{type(fitted.model).__name__} predicts nothing; fit a model with --target"
         )
     out = out or Path(f"{path.stem}-predictions.csv")
-    _write(console, out, results.prediction_columns(fitted.model, X, ids))
+    _write(console, out, results.prediction_batches(fitted.model, X, ids), len(ids))
 
 
 def impute(console, *, model_path, path, out, reading):
@@ -91,7 +94,8 @@ def impute(console, *, model_path, path, out, reading):
         filled, deviations = fitted.model.impute(X, return_std=True)
     console.say(f"{int(np.isnan(X).sum())} gaps filled")
     out = out or Path(f"{path.stem}-filled.csv")
-    _write(console, out, results.imputed_columns(fitted.recipe, table, filled, deviations))
+    columns = results.imputed_columns(fitted.recipe, table, filled, deviations)
+    _write(console, out, [columns], len(filled))
 
 
 def compare(console, *, path, out, reading, asked, components, models, time_limit):
@@ -133,9 +137,10 @@ def report(console, *, model_path, path, out, reading):
         table = read_table(path, **reading._asdict())
         ready, asked = workflow.prepare_again(fitted, table, console.note)
     X = building.fill_gaps(fitted.model, ready.X, console.note)
-    subject = Subject(fitted.model, table, ready, asked, X)
     with console.stage("scoring on held-out rows") as tell:
-        subject.score = _score(subject, tell)
+        score = _score(fitted.model, X, ready, tell)
+    subject = Subject.of(fitted.model, table, ready, asked, X, note=console.note)
+    subject.score = score
     _conclude(console, subject, _write_report(console, out, subject))
 
 
@@ -148,13 +153,9 @@ def demo(console, *, out):
     console.say(f"{path}: 178 wines, 13 measurements, 15 labels, one cell in twenty empty")
     table = read_table(path)
     ready = workflow.prepare(table, ASKED, console.note)
-    model, X, choice = _fitted(console, ASKED, ready)
+    model, X, _ = _fitted(console, ASKED, ready)
     console.wrote(workflow.save_fit(model, folder / "model.gnomon", ready.recipe, ASKED))
-    subject = Subject(model, table, ready, ASKED, X, choice=choice)
-    _write_embedding(console, folder / "embedding.csv", subject)
-    _write_predictions(console, folder / "predictions.csv", subject)
-    with console.stage("scoring on held-out rows") as tell:
-        subject.score = _score(subject, tell)
+    subject = _written(console, folder, model, table, ready, ASKED, X)
     result = _compared(console, ready, ASKED.seed, (2,), models=COMPARED_MODELS)
     console.say(result.recommendation)
     command = shlex.join(["gnomon", "fit", str(path), *OPTIONS, "--out", str(folder)])
@@ -231,29 +232,31 @@ def _folder(out):
     return folder
 
 
-def _write(console, out, columns):
-    written = results.write_rows(out, columns)
+def _write(console, out, batches, n_rows):
+    with console.stage(f"writing {out}"):
+        written = results.write_batches(out, batches)
     if str(out) != "-":
         console.wrote(written)
-        console.result({"rows": len(next(iter(columns.values()))), "written": str(written)})
+        console.result({"rows": n_rows, "written": str(written)})
 
 
-def _write_embedding(console, path, subject):
-    deviations = building.standard_deviations(subject.covariance)
-    y = subject.ready.y
-    columns = results.embedding_columns(
-        subject.ready.ids, subject.Z, deviations, {} if y is None else {subject.asked.target: y}
-    )
-    return console.wrote(results.write_rows(path, columns))
+def _write_embedding(console, path, model, X, ready, target):
+    more = {} if ready.y is None else {target: ready.y}
+    with console.stage("placing the rows"):
+        batches = results.embedding_batches(model, X, ready.ids, more)
+        console.wrote(results.write_batches(path, batches))
 
 
-def _write_predictions(console, path, subject):
+def _write_predictions(console, path, model, X, ready):
     """Predictions for the rows without a label, if there are any."""
-    if not subject.predicts or subject.labelled.all():
+    if ready.y is None or not hasattr(model, "predict"):
         return
-    rows = np.flatnonzero(~subject.labelled)
-    columns = results.prediction_columns(subject.model, subject.X[rows], subject.ready.ids[rows])
-    console.wrote(results.write_rows(path, columns))
+    rows = np.flatnonzero(~is_labelled(ready.y))
+    if len(rows) == 0:
+        return
+    with console.stage("predicting"):
+        batches = results.prediction_batches(model, X, ready.ids, rows)
+        console.wrote(results.write_batches(path, batches))
 
 
 def _write_report(console, path, subject, *, command=None, comparison=None):
@@ -265,14 +268,13 @@ def _write_report(console, path, subject, *, command=None, comparison=None):
     return console.wrote(written)
 
 
-def _score(subject, tell):
-    chunks = subject.ready.chunks if type(subject.model).__name__ == "DCAGM" else None
-    ready = subject.ready
-    return held_out(subject.model, subject.X, ready.y, ready.kind, chunks=chunks, tell=tell)
+def _score(model, X, ready, tell):
+    chunks = ready.chunks if type(model).__name__ == "DCAGM" else None
+    return held_out(model, X, ready.y, ready.kind, chunks=chunks, tell=tell)
 
 
 def _conclude(console, subject, report_path):
-    n, d = subject.ready.X.shape
+    n, d = subject.n_rows, subject.ready.X.shape[1]
     labelled = "" if subject.labelled is None else f", {int(subject.labelled.sum())} labelled"
     pairs = {
         "model": f"{type(subject.model).__name__}, {subject.Z.shape[1]} dimensions",

@@ -12,7 +12,7 @@ from gnomon.estimators.selection import SemiSupervisedSplit
 
 FOLDS = 5
 RESAMPLES = 500
-# Above this many entries one fold stands for five, and the control is left out.
+# Of a table with more entries a sample of rows is scored.
 LARGE = 2e7
 
 
@@ -33,11 +33,29 @@ def held_out(model, X, y, kind, *, chunks=None, tell=lambda text: None) -> Score
 
     Without a target, the log likelihood per held-out row.
     """
+    X, y, chunks = _sample(X, y, chunks)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if kind is None or not hasattr(model, "predict"):
             return _likelihood(model, X) if hasattr(model, "score_samples") else None
         return _prediction(model, X, y, kind, chunks, tell)
+
+
+def _sample(X, y, chunks):
+    """All rows, or of a large table so many that they fit; labelled ones first."""
+    n, most = X.shape[0], int(LARGE // X.shape[1])
+    if n <= most:
+        return X, y, chunks
+    rng = np.random.default_rng(0)
+    rows = rng.permutation(n)
+    if y is not None:
+        rows = rows[np.argsort(~is_labelled(y)[rows], kind="stable")]
+        labelled = int(is_labelled(y).sum())
+        half = rows[: min(labelled, most // 2)]
+        rest = rows[labelled:] if labelled < n else rows[len(half) :]
+        rows = np.concatenate([half, rest[: most - len(half)]])
+    rows = np.sort(rows[:most])
+    return X[rows], *(None if part is None else part[rows] for part in (y, chunks))
 
 
 def wilson(hits, n, z=1.96):
@@ -52,11 +70,9 @@ def _prediction(model, X, y, kind, chunks, tell):
     if len(rows) < 2:
         return None
     truth = y[rows]
-    control = None
-    if X.shape[0] * X.shape[1] <= LARGE:
-        shuffled = permuted(y)
-        again, guessed = _out_of_fold(model, X, shuffled, chunks, tell)
-        control = float(_measure(kind)(shuffled[again], guessed))
+    shuffled = permuted(y)
+    again, guessed = _out_of_fold(model, X, shuffled, chunks, tell)
+    control = float(_measure(kind)(shuffled[again], guessed))
     if kind == "classes":
         hits = int((truth == predicted).sum())
         _, counts = np.unique(truth.astype(str), return_counts=True)
@@ -91,8 +107,6 @@ def _measure(kind):
 
 def _out_of_fold(model, X, y, chunks, tell):
     folds = list(SemiSupervisedSplit(_n_folds(y)).split(X, y))
-    if X.shape[0] * X.shape[1] > LARGE:
-        folds = folds[:1]
     rows, predicted = [], []
     for i, (train, test) in enumerate(folds):
         tell(f"fold {i + 1} of {len(folds)}")
@@ -121,8 +135,6 @@ def _likelihood(model, X):
     if X.shape[0] < 2 * FOLDS:
         return None
     folds = list(KFold(FOLDS, shuffle=True, random_state=0).split(np.arange(X.shape[0])))
-    if X.shape[0] * X.shape[1] > LARGE:
-        folds = folds[:1]
     parts = [clone(model).fit(X[train]).score_samples(X[test]) for train, test in folds]
     values = np.concatenate(parts)
     half = 1.96 * values.std() / np.sqrt(len(values))

@@ -2,12 +2,13 @@
 
 import os
 import secrets
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
-def write_atomically(path, *chunks) -> Path:
-    """Write bytes to a temporary file beside ``path``, then rename it over ``path``.
+@contextmanager
+def atomic_file(path):
+    """A binary file that takes the place of ``path`` when the block ends without an error.
 
     After a crash or on a full disk the old file is still there, and no other is left behind.
     """
@@ -15,7 +16,7 @@ def write_atomically(path, *chunks) -> Path:
     temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}"
     try:
         with open(temporary, "xb") as file:
-            file.writelines(chunks)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -23,7 +24,13 @@ def write_atomically(path, *chunks) -> Path:
         temporary.unlink(missing_ok=True)
         raise
     _sync_directory(path.parent)
-    return path
+
+
+def write_atomically(path, content: bytes) -> Path:
+    """Write a file whole or not at all."""
+    with atomic_file(path) as file:
+        file.write(content)
+    return Path(path)
 
 
 def _sync_directory(folder):

@@ -1,40 +1,68 @@
 """Writing what a model says of a table."""
 
-import io
 import sys
+from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
 
 from gnomon.exceptions import TableError
-from gnomon.tools.files import write_atomically
+from gnomon.tools.building import latent, standard_deviations
+from gnomon.tools.files import atomic_file
 from gnomon.tools.recipe import Recipe, indicators_of
 from gnomon.tools.tables import as_numbers, as_texts
 
+# Rows that are written at a time.
+BATCH_ROWS = 2**16
 # A spreadsheet runs cells that begin like this; a quote before them keeps them text.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write_rows(path, columns: dict):
     """Columns as csv or parquet, by the suffix; "-" is csv on standard output."""
-    table = pa.table({name: pa.array(values, from_pandas=True) for name, values in columns.items()})
+    return write_batches(path, [columns])
+
+
+def write_batches(path, batches: Iterable[dict]):
+    """Columns of some rows after those of others, in one file."""
+    tables = (pa.table({k: pa.array(v, from_pandas=True) for k, v in b.items()}) for b in batches)
     if str(path) == "-":
-        sys.stdout.write(_csv(table).decode())
+        _write_csv(sys.stdout.buffer, tables)
         return path
-    if str(path).endswith((".parquet", ".pq")):
-        return write_atomically(path, _parquet(table))
-    if not str(path).endswith((".csv", ".tsv", ".txt")):
+    if not str(path).endswith((".csv", ".tsv", ".txt", ".parquet", ".pq")):
         raise TableError(f"--out {path}: accepted are csv and parquet files, or - for the screen")
-    return write_atomically(path, _csv(table, "\t" if str(path).endswith(".tsv") else ","))
+    with atomic_file(path) as file:
+        if str(path).endswith((".parquet", ".pq")):
+            _write_parquet(file, tables)
+        else:
+            _write_csv(file, tables, "\t" if str(path).endswith(".tsv") else ",")
+    return path
 
 
-def embedding_columns(ids, Z, deviations, more=None) -> dict:
-    """Names of the rows, coordinates z1, z2, ..., their standard deviations, other columns."""
-    columns = {"row": ids}
-    columns |= {f"z{j + 1}": Z[:, j] for j in range(Z.shape[1])}
-    if deviations is not None:
-        columns |= {f"sd{j + 1}": deviations[:, j] for j in range(Z.shape[1])}
-    return columns | (more or {})
+def row_batches(n_rows, rows=None):
+    """Slices over all rows, or parts of the given ones, of a size that fits in memory."""
+    count = n_rows if rows is None else len(rows)
+    for start in range(0, count, BATCH_ROWS):
+        part = slice(start, min(start + BATCH_ROWS, count))
+        yield part if rows is None else rows[part]
+
+
+def embedding_batches(model, X, ids, target=None):
+    """Names of the rows, coordinates, their standard deviations, and the target if given."""
+    for part in row_batches(X.shape[0]):
+        Z, covariance = latent(model, X[part])
+        columns = {"row": ids[part]}
+        columns |= {f"z{j + 1}": Z[:, j] for j in range(Z.shape[1])}
+        if covariance is not None:
+            sd = standard_deviations(covariance)
+            columns |= {f"sd{j + 1}": sd[:, j] for j in range(Z.shape[1])}
+        yield columns | {name: values[part] for name, values in (target or {}).items()}
+
+
+def prediction_batches(model, X, ids, rows=None):
+    """`prediction_columns` of all rows, or of the given ones, part by part."""
+    for part in row_batches(X.shape[0], rows):
+        yield prediction_columns(model, X[part], ids[part])
 
 
 def prediction_columns(model, X, ids) -> dict:
@@ -108,23 +136,27 @@ def _imputed_category(feature, column, filled):
     return columns
 
 
-def _csv(table, separator=","):
+def _write_csv(file, tables, separator=","):
     from pyarrow import csv
 
-    safe = [_safe(column) for column in table.columns]
-    names = [_safe_text(name) for name in table.column_names]
-    buffer = io.BytesIO()
-    options = csv.WriteOptions(delimiter=separator, quoting_style="needed")
-    csv.write_csv(pa.table(dict(zip(names, safe, strict=True))), buffer, options)
-    return buffer.getvalue()
+    for i, table in enumerate(tables):
+        names = [_safe_text(name) for name in table.column_names]
+        safe = pa.table([_safe(column) for column in table.columns], names=names)
+        options = csv.WriteOptions(
+            include_header=i == 0, delimiter=separator, quoting_style="needed"
+        )
+        csv.write_csv(safe, file, options)
 
 
-def _parquet(table):
+def _write_parquet(file, tables):
     from pyarrow import parquet
 
-    buffer = io.BytesIO()
-    parquet.write_table(table, buffer)
-    return buffer.getvalue()
+    writer = None
+    for table in tables:
+        writer = writer or parquet.ParquetWriter(file, table.schema)
+        writer.write_table(table)
+    if writer is not None:
+        writer.close()
 
 
 def _safe(column):

@@ -103,7 +103,10 @@ def as_texts(column) -> np.ndarray:
         column = column.cast(column.type.value_type)
     if pa.types.is_floating(column.type):
         column = _without_fraction(column)
-    return np.array(column.cast(pa.string()).to_pylist(), dtype=object)
+    # A text that occurs often is one object.
+    coded = column.cast(pa.string()).combine_chunks().dictionary_encode()
+    levels = np.array([*coded.dictionary.to_pylist(), None], dtype=object)
+    return levels[pc.fill_null(coded.indices, len(levels) - 1).to_numpy()]
 
 
 def _without_fraction(column):

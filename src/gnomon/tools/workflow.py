@@ -70,9 +70,9 @@ def prepare(table: Table, asked: Question, note) -> Prepared:
 
 
 def row_names(table, name, n_rows) -> np.ndarray:
-    """The names of the rows: a column, or their numbers from 1."""
+    """The names of the rows: the texts of a column, or numbers from 1."""
     if name is None:
-        return np.array([str(i + 1) for i in range(n_rows)], dtype=object)
+        return np.arange(1, n_rows + 1)
     names = as_texts(table.column(name))
     return np.array(["" if value is None else value for value in names], dtype=object)
 
@@ -165,6 +165,7 @@ def _read_links(path, ids):
     if len(edges.names) < 2:
         raise TableError(f"{path} has one column; two with the names of linked rows are wanted")
     ends = [as_texts(edges.column(name)) for name in edges.names[:2]]
+    ids = [str(name) for name in ids]
     known = set(ids)
     if len(known) < len(ids):
         raise TableError("links need a name of its own for every row; name one with --id")
@@ -176,4 +177,4 @@ def _read_links(path, ids):
         )
     weights = as_numbers(edges.column(edges.names[2])) if len(edges.names) > 2 else None
     pairs = list(zip(*ends, strict=True))
-    return gnomon.Links.from_edges(pairs, nodes=list(ids), weights=weights)
+    return gnomon.Links.from_edges(pairs, nodes=ids, weights=weights)

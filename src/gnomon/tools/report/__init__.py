@@ -23,16 +23,36 @@ from gnomon.tools.files import write_atomically
 from gnomon.tools.report import sections
 from gnomon.tools.report.payload import as_script, payload
 
+# More rows than this are drawn as a sample.
+MOST_POINTS = 100_000
+
 
 class Subject:
-    """What a report is about: a fitted model, the table, and X as the model takes it."""
+    """What a report is about: a fitted model, the table, and X as the model takes it.
+
+    ``rows`` are the rows of the table that ``ready`` and X hold, None for all of them.
+    """
 
     score: Score | None = None
+    choice: DimensionChoice | None = None
 
-    def __init__(self, model, table, ready, asked, X, *, choice: DimensionChoice | None = None):
+    def __init__(self, model, table, ready, asked, X, rows=None, n_rows=None):
         self.model, self.table, self.ready, self.asked = model, table, ready, asked
-        self.X, self.choice = X, choice
+        self.X, self.rows, self.n_rows = X, rows, n_rows or X.shape[0]
         self.Z, self.covariance = latent(model, X)
+
+    @classmethod
+    def of(cls, model, table, ready, asked, X, *, note):
+        """The subject of a fit; of a large table a sample of rows, and a note that says so."""
+        n = X.shape[0]
+        if n <= MOST_POINTS:
+            return cls(model, table, ready, asked, X)
+        note(f"the report shows {MOST_POINTS:,} of the {n:,} rows, drawn at random")
+        rows = np.sort(np.random.default_rng(0).choice(n, MOST_POINTS, replace=False))
+        y = None if ready.y is None else ready.y[rows]
+        part = ready._replace(X=ready.X[rows], y=y, ids=ready.ids[rows])
+        taken = part.X if X is ready.X else X[rows]
+        return cls(model, table, part, asked, taken, rows, n)
 
     @cached_property
     def labelled(self) -> Any:
@@ -107,7 +127,7 @@ def render(subject: Subject, *, command="", notes=(), comparison=None) -> str:
 def steps(subject) -> list[str]:
     """What was done to the data, a line each."""
     recipe, asked = subject.ready.recipe, subject.asked
-    lines = [f"Read {subject.ready.X.shape[0]} rows from {subject.table.path.name}."]
+    lines = [f"Read {subject.n_rows:,} rows from {subject.table.path.name}."]
     if recipe.matrix_names:
         how = "divided by their standard deviations" if recipe.scaled else "taken as they are"
         lines.append(f"The {len(recipe.matrix_names)} columns of its matrix were {how}.")

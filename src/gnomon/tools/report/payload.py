@@ -4,6 +4,7 @@ import base64
 import json
 
 import numpy as np
+import pyarrow as pa
 
 from gnomon.tools.report.sections import first_of
 from gnomon.tools.tables import as_numbers, as_texts, kind_of
@@ -72,6 +73,8 @@ def colour_columns(subject) -> list[dict]:
     if more or subject.table.streamed:
         return columns
     for name, column in batch.columns.items():
+        if subject.rows is not None:
+            column = column.take(pa.array(subject.rows))
         packed = None if name in subject.used else _column(name, column)
         if packed is not None and len(packed["values"]) <= room:
             room -= len(packed["values"])

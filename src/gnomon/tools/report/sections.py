@@ -12,7 +12,11 @@ MOST_AXES = 6
 def facts(subject):
     """Large figures at the top."""
     n, d = subject.ready.X.shape
-    pairs = [(f"{n:,}", "rows"), (f"{d:,}", "features"), (f"{subject.Z.shape[1]}", "dimensions")]
+    pairs = [
+        (f"{subject.n_rows:,}", "rows"),
+        (f"{d:,}", "features"),
+        (f"{subject.Z.shape[1]}", "dimensions"),
+    ]
     if subject.ready.y is not None:
         pairs.append((f"{int(subject.labelled.sum()):,}", "labelled rows"))
     gaps = gap_counts(subject).sum()
