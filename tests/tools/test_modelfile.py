@@ -18,8 +18,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 import gnomon
 from gnomon.exceptions import ModelFileError
+from gnomon.inference.files import atomic_file, write_atomically
 from gnomon.tools import modelfile
-from gnomon.tools.files import atomic_file, write_atomically
 
 safetensors_numpy = pytest.importorskip("safetensors.numpy")
 
@@ -280,7 +280,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path):
     path.write_bytes(b"old")
     code = (
         "import signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "from gnomon.tools.files import write_atomically\n"
+        "from gnomon.inference.files import write_atomically\n"
         "write_atomically(sys.argv[1], bytes(1000))\n"
     )
     command = [sys.executable, "-B", "-c", code, str(path)]

@@ -6,12 +6,12 @@ written beside its place and moved there, so that a crash leaves the old file or
 """
 
 import hashlib
-import os
-import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from gnomon.inference.files import atomic_file
 
 FORMAT = 1
 HEADER = ("format", "fingerprint", "objective")
@@ -28,18 +28,8 @@ def save(path, state, objective, fingerprint: str) -> None:
     """Write the state after ``len(objective)`` iterations, atomically."""
     arrays: dict[str, Any] = {f"leaf{i}": leaf for i, leaf in enumerate(leaves(state))}
     arrays |= {"format": FORMAT, "fingerprint": fingerprint, "objective": np.array(objective)}
-    path = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    _sync_directory(path.parent)
+    with atomic_file(path) as file:
+        np.savez(file, **arrays)
 
 
 def load(path, like, fingerprint: str) -> Saved:
@@ -91,15 +81,3 @@ def _rebuild(like, values):
         return None
     value = next(values)
     return value if isinstance(like, np.ndarray) else type(like)(value)
-
-
-def _sync_directory(directory):
-    """Make the move itself durable, where the system can."""
-    try:
-        handle = os.open(directory, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -19,8 +19,8 @@ import sklearn
 
 import gnomon
 from gnomon.exceptions import ModelFileError
+from gnomon.inference.files import write_atomically
 from gnomon.tools.encoding import Decoder, Encoder
-from gnomon.tools.files import write_atomically
 
 FORMAT = 1
 MAX_HEADER = 64 * 2**20

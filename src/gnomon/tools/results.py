@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 
 from gnomon.exceptions import TableError
+from gnomon.inference.files import atomic_file
 from gnomon.tools.building import latent, standard_deviations
-from gnomon.tools.files import atomic_file
 from gnomon.tools.recipe import Recipe, indicators_of
 from gnomon.tools.tables import as_numbers, as_texts
 

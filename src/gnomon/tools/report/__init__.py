@@ -15,11 +15,11 @@ import numpy as np
 from jinja2 import Environment
 
 import gnomon
+from gnomon.inference.files import write_atomically
 from gnomon.tools import modelfile
 from gnomon.tools.building import latent
 from gnomon.tools.dimension import DimensionChoice
 from gnomon.tools.evaluation import Score, is_labelled
-from gnomon.tools.files import write_atomically
 from gnomon.tools.report import sections
 from gnomon.tools.report.payload import as_script, payload
 
