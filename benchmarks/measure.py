@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import subprocess
 import sys
 import time
 import tracemalloc
@@ -44,6 +45,14 @@ def peak_memory(function):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return peak / 2**20
+
+
+def process_memory(code):
+    """Peak resident megabytes of a new Python process that runs the code."""
+    ending = "import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    command = [sys.executable, "-c", f"{code}\n{ending}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return int(done.stdout.split()[-1]) / 1024
 
 
 def machine():

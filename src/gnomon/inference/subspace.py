@@ -27,6 +27,9 @@ LOCK = 0.1
 FIRST_RATIO = 3.0
 # Loss of orthogonality beyond which a new block is projected a second time.
 CLEAN = 1e3
+# Blocks of q directions that the basis may hold before it is cut to the best of them.
+MOST_BLOCKS = 3
+ROWS_AT_ONCE = 4096
 
 
 class Reduced(NamedTuple):
@@ -87,11 +90,14 @@ def maximise(  # noqa: PLR0913 - a solver and its settings
     X needs products and ``shape`` only; ``special`` is an index of rows. The answer is given on
     the span of the last full M-step with products of ``exact``, X in higher precision.
     """
-    basis = _Basis(X, special)
+    basis = _Basis(X, special, MOST_BLOCKS * start.shape[1])
     objective: list[float] = []
     block, ratio, bound = orthonormal(start), FIRST_RATIO, np.inf
     columns, last, converged = 0, None, False
+    small: Small | None = None
     for n_round in range(1, max_rounds + 1):
+        if small is not None:
+            basis.make_room(block.shape[1], small.H)
         columns += basis.append(block)
         reduced = basis.reduce(last, final=ratio * bound < 30 * tol)
         small = solve_small(reduced)
@@ -110,6 +116,7 @@ def maximise(  # noqa: PLR0913 - a solver and its settings
         if converged or stop or basis.is_full(block):
             break
     converged = converged or basis.is_full(block)
+    del basis
     return _polish(exact if exact is not None else X, step, solve_small, special)._replace(
         objective=objective, n_products=columns + step.full.shape[1], converged=converged
     )
@@ -136,10 +143,10 @@ class _Step(NamedTuple):
 
 
 class _Columns:
-    """A matrix that grows by columns, with room to spare."""
+    """A matrix that grows by columns, with a little room to spare."""
 
-    def __init__(self, n, dtype):
-        self._room = np.empty((n, 0), dtype=dtype, order="F")
+    def __init__(self, n, dtype, room):
+        self._room = np.empty((n, room), dtype=dtype, order="F")
         self._used = 0
 
     @property
@@ -149,19 +156,31 @@ class _Columns:
     def append(self, block):
         needed = self._used + block.shape[1]
         if needed > self._room.shape[1]:
-            room = np.empty((len(self._room), 2 * needed), dtype=self._room.dtype, order="F")
+            room = np.empty(
+                (len(self._room), needed + needed // 2), dtype=self._room.dtype, order="F"
+            )
             room[:, : self._used] = self.filled
             self._room = room
         self._room[:, self._used : needed] = block
         self._used = needed
 
+    def mix(self, M):
+        """Replace the columns by mixtures of them, a block of rows at a time, in place."""
+        k = M.shape[1]
+        for start in range(0, len(self._room), ROWS_AT_ONCE):
+            rows = slice(start, start + ROWS_AT_ONCE)
+            self._room[rows, :k] = self.filled[rows] @ M.astype(self._room.dtype)
+        self._used = k
+
 
 class _Basis:
     """The basis V (d, r), the reduced rows T = X V (n, r), and their Gram matrices."""
 
-    def __init__(self, X, special):
+    def __init__(self, X, special, room):
         self.X, self.special = X, special
-        self._V, self._T = _Columns(X.shape[1], X.dtype), _Columns(X.shape[0], X.dtype)
+        room = min(room, *X.shape)
+        self._V = _Columns(X.shape[1], X.dtype, room)
+        self._T = _Columns(X.shape[0], X.dtype, room)
         self.S, self.G = np.empty((0, 0)), np.empty((0, 0))
         self._map = None
 
@@ -172,6 +191,18 @@ class _Basis:
     @property
     def T(self):
         return self._T.filled
+
+    def make_room(self, width, H):
+        """Keep the span of the answer and the leading axes, if ``width`` more would be too many."""
+        r, q = H.shape
+        if r + width <= MOST_BLOCKS * (q + 10):
+            return
+        kept, _ = np.linalg.qr(np.hstack([H, np.eye(r, min(2 * q, r))]))
+        self._V.mix(self._map @ kept)
+        self._T.mix(self._map @ kept)
+        self.S = kept.T @ (self._map.T @ self.S @ self._map) @ kept
+        self.G = kept.T @ (self._map.T @ self.G @ self._map) @ kept
+        self._map = kept.T
 
     def append(self, block) -> int:
         rows = self.X @ block
@@ -242,8 +273,9 @@ def _ratio(objective, reached, bound, ratio):
 
 def _polish(X, step: _Step, solve_small, special) -> Solution:
     """The maximum on the span of the last M-step, with products in full precision."""
-    basis = _Basis(X, special)
-    basis.append(orthonormal(step.full.astype(X.dtype)))
+    block = orthonormal(step.full.astype(X.dtype))
+    basis = _Basis(X, special, block.shape[1])
+    basis.append(block)
     reduced = basis.reduce(None, final=True)
     small = solve_small(reduced)
     return Solution(basis.V @ basis._map, reduced, small, [], 0, False)

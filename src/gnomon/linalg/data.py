@@ -123,12 +123,13 @@ class Matrix(Data):
 
     def stored_deviations(self, mean) -> float:
         """Sum of (x - mu)^2 over all entries of a sparse array, at the cost of the stored ones."""
-        X = self.X
-        columns = X.indices
-        if X.format == "csc":
-            columns = np.repeat(np.arange(self.shape[1]), np.diff(X.indptr))
+        columns = self.X.indices
+        if self.X.format == "csc":
+            columns = np.repeat(np.arange(self.shape[1]), np.diff(self.X.indptr))
         counts = np.bincount(columns, minlength=self.shape[1])
-        stored = _squared_sum(X.data - mean[columns])
+        stored = sum(
+            _squared_sum(self.X.data[part] - mean[columns[part]]) for part in _slices(self.X.nnz)
+        )
         return stored + float((self.shape[0] - counts) @ mean**2)
 
     def single(self):
@@ -478,12 +479,12 @@ def _squared_sum(values):
     flat = values.ravel(order="K")
     if flat.dtype == np.float64:
         return float(flat @ flat)
-    return float(sum(np.sum(part.astype(float) ** 2) for part in _pieces(flat)))
+    return float(sum(np.sum(flat[part].astype(float) ** 2) for part in _slices(flat.size)))
 
 
-def _pieces(flat):
-    for start in range(0, flat.size, BLOCK_ENTRIES):
-        yield flat[start : start + BLOCK_ENTRIES]
+def _slices(size):
+    for start in range(0, size, BLOCK_ENTRIES):
+        yield slice(start, min(start + BLOCK_ENTRIES, size))
 
 
 def _part_squared_norm(part):
