@@ -148,25 +148,15 @@ def draw_class_names(ax, Z, labels):
 def draw_class_ellipses(ax, Z, labels):
     """An outline that holds 95 % of a Gaussian with each class's mean and covariance."""
     codes, means, covariances = class_moments(Z, labels.codes, len(labels.classes.names))
-    return draw_ellipses(
-        ax,
-        ellipses_of(means, covariances, CLASS_LEVEL),
-        facecolors="none",
-        edgecolors=[colour(c) for c in codes],
-        linewidths=1.5,
-        zorder=4,
-    )
+    return _draw_outlines(ax, ellipses_of(means, covariances, CLASS_LEVEL), codes)
 
 
 def draw_mixture(ax, means, covariances, codes, level):
     """The Gaussians of a mixture: outline in the class's colour, a cross at the mean."""
-    outlines = draw_ellipses(
-        ax,
-        ellipses_of(means, covariances, level),
-        facecolors="none",
-        edgecolors=[colour(c) for c in codes],
-        linewidths=1.8,
-        zorder=4,
-    )
     ax.scatter(*means.T, marker="+", s=60, color=INK, linewidths=1.2, zorder=5)
-    return outlines
+    return _draw_outlines(ax, ellipses_of(means, covariances, level), codes)
+
+
+def _draw_outlines(ax, ellipses, codes):
+    style = {"facecolors": "none", "linewidths": 1.6, "zorder": 4}
+    return draw_ellipses(ax, ellipses, edgecolors=[colour(c) for c in codes], **style)
