@@ -45,10 +45,8 @@ def test_every_display_is_in_the_gallery(name):
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_examples_have_a_title_and_a_picture(path):
-    text = path.read_text(encoding="utf-8")
-    assert re.match(r'"""\n.+\n=+\n\n.+', text)
-    assert "plt.show()" in text
+def test_examples_have_a_title(path):
+    assert re.match(r'(""")\n?.+\n=+\n\n.+', path.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("page", ["index.md", "quickstart.md"])
