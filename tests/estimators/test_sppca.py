@@ -11,6 +11,7 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -396,6 +397,14 @@ def test_gaps_in_x_cost_little(wine, settings, rng):
     assert np.isfinite(model.transform(gappy)).all()
 
 
+def test_filled_gaps_do_not_hide_noise(rng):
+    Z = rng.normal(size=(2000, 2))
+    X = Z @ rng.normal(size=(2, 10)) + 0.5 * rng.normal(size=(2000, 10))
+    X[rng.random(X.shape) < 0.3] = np.nan
+    model = SPPCA(2, supervision=0.5).fit(X, np.where(np.arange(2000) < 200, Z[:, 0] > 0, -1))
+    assert_allclose(model.noise_variance_, 0.25, rtol=0.2)
+
+
 def test_weights_count_as_repetition_with_gaps(outputs, rng):
     _, gappy, _, seen = outputs
     weights = rng.integers(0, 3, size=len(seen))
@@ -504,3 +513,84 @@ def test_no_warning_on_plain_data(wine):
         warnings.simplefilter("error")
         SPPCA(2).fit(X, y)
         SPPCA(2, **LIKELIHOOD).fit(X, y)
+
+
+# Data that go wrong elsewhere.
+
+
+def planted(rng, n=80):
+    Z = rng.normal(size=(n, 2)) * [3, 2]
+    X = Z @ rng.normal(size=(2, 6)) + 0.3 * rng.normal(size=(n, 6))
+    return X, np.where(np.arange(n) < 40, (Z[:, 1] > 0).astype(int), -1)
+
+
+def span(model):
+    Q, _ = np.linalg.qr(model.projection_)
+    return Q @ Q.T
+
+
+ROUTES = [{"supervision": 0.5}, LIKELIHOOD, {"solver": "dual", **LIKELIHOOD}]
+
+
+@pytest.mark.parametrize("settings", ROUTES, ids=str)
+@pytest.mark.parametrize(
+    "distort",
+    [
+        lambda X: X + 1e8,
+        lambda X: X + 1e7 * np.arange(6),
+        lambda X: X * 1e-100,
+        lambda X: X * 1e100,
+        lambda X: np.asfortranarray(X),
+        lambda X: np.repeat(X, 2, axis=0)[::2],
+        lambda X: X.astype(">f8"),
+    ],
+    ids=["offset", "offsets", "tiny", "huge", "fortran", "strided", "big-endian"],
+)
+def test_the_span_survives(rng, settings, distort):
+    X, y = planted(rng)
+    expected = span(SPPCA(2, **settings).fit(X, y))
+    actual = span(SPPCA(2, **settings).fit(distort(X), y))
+    assert_allclose(actual, expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("settings", ROUTES, ids=str)
+def test_constant_and_repeated_columns_are_harmless(rng, settings):
+    X, y = planted(rng)
+    wide = np.column_stack([X, np.ones(len(X)), X[:, 0]])
+    model = SPPCA(2, **settings).fit(wide, y)
+    assert_allclose(model.projection_[6], 0, atol=1e-8)
+    assert_allclose(model.projection_[7], model.projection_[0], rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:n_components == ")
+@pytest.mark.parametrize("settings", ROUTES, ids=str)
+def test_rank_below_the_components_is_finite(rng, settings):
+    X = rng.normal(size=(30, 2)) @ rng.normal(size=(2, 6))
+    model = SPPCA(4, **settings).fit(X, np.arange(30) % 3 - 1)
+    assert np.isfinite(model.transform(X)).all()
+    assert np.isfinite(model.score(X))
+
+
+@pytest.mark.parametrize("settings", ROUTES, ids=str)
+@pytest.mark.parametrize("X", [np.ones((6, 3)), np.zeros((6, 3))], ids=["ones", "zeros"])
+def test_rows_all_equal_are_refused(settings, X):
+    with pytest.raises(ValueError, match="X has"):
+        SPPCA(1, **settings).fit(X, [0, 0, 1, 1, -1, -1])
+
+
+def test_random_labels_of_noise_separate_nothing():
+    errors, gaps = [], []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X, truth = rng.normal(size=(300, 50)), rng.integers(3, size=300)
+        y = np.where(np.arange(300) < 60, truth, -1)
+        T = SPPCA(2).fit(X, y).transform(X)
+        nearest = KNeighborsClassifier(1).fit(T[:60], y[:60])
+        errors.append(nearest.score(T[60:], truth[60:]) - 1 / 3)
+        centres = np.array([T[:60][y[:60] == k].mean(axis=0) for k in range(3)])
+        within = T[:60] - centres[y[:60]]
+        gaps.append(
+            np.sum((centres - centres.mean(axis=0)) ** 2) / np.mean(np.sum(within**2, axis=1))
+        )
+    assert abs(np.mean(errors)) < 2 * np.sqrt(2 / 9 / (6 * 240))
+    assert np.mean(gaps) < 2

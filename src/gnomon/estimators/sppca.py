@@ -36,6 +36,7 @@ from gnomon.inference.fixed_point import Run, iterate
 from gnomon.linalg import eigen
 from gnomon.linalg.data import Weighted, as_data, center
 from gnomon.models import incomplete, sppca, sppca_fitted, sppca_gaps, sppca_statistics
+from gnomon.models.incomplete import observed_share
 from gnomon.models.supervision import pool, pool_size, supervise, truncated
 from gnomon.models.supervision_choice import Choice, choose
 
@@ -322,8 +323,9 @@ class SPPCA(IterativeFit, SupervisedModel):
 
     def _fit_supervised(self, rows, q):
         X, targets, weights = rows
-        passes = 0
+        passes, seen = 0, 1.0
         if has_gaps(X):
+            seen = observed_share(X, weights)
             X, passes = self._fill(X, weights, q)
         mean, centered = center(_weighted(X, weights))
         rng = self._generator()
@@ -336,7 +338,9 @@ class SPPCA(IterativeFit, SupervisedModel):
         found = supervise(
             truncated(space, choice.pool), *labels, q, choice.s, targets.codes, choice.votes
         )
-        fitted = sppca_fitted.from_supervised(mean, found, energy_scale=self.scale != "latent")
+        fitted = sppca_fitted.from_supervised(
+            mean, found, energy_scale=self.scale != "latent", seen=seen
+        )
         self._keep(rows, fitted, choice.s, passes + 2)
         if choice.curve is not None:
             self.supervision_curve_ = choice.curve._asdict()

@@ -78,6 +78,11 @@ def select(data: Patterns, mask) -> Patterns:
     )
 
 
+def observed_share(X, weights=None) -> float:
+    """Share of the entries of X that are not missing, by weight."""
+    return float(np.average((~np.isnan(X)).mean(axis=1), weights=weights))
+
+
 def n_observed(data: Patterns) -> float:
     """Number of observed entries, by weight."""
     return float(np.add.reduceat(data.weights, data.starts[:-1]) @ data.observed.sum(axis=1))

@@ -45,10 +45,14 @@ def from_likelihood(mean, state: State, *, energy_scale) -> Fitted:
     )
 
 
-def from_supervised(mean, found: Supervised, *, energy_scale) -> Fitted:
-    """A closed form at a stated strength; energy scale unless the latent one is asked."""
+def from_supervised(mean, found: Supervised, *, energy_scale, seen=1.0) -> Fitted:
+    """A closed form at a stated strength; energy scale unless the latent one is asked.
+
+    ``seen`` is the share of entries of x that were not filled in: only they have residuals.
+    """
     c = len(found.offset)
-    state = State(found.W, found.sigma2, found.W_y, np.full(c, found.sigma2_y), found.offset)
+    sigma2 = found.sigma2 / seen
+    state = State(found.W, sigma2, found.W_y, np.full(c, found.sigma2_y), found.offset)
     return Fitted(
         mean,
         state,

@@ -125,7 +125,10 @@ def shrunk(rows: Outputs) -> Outputs:
 
 def outputs_from_moments(J, m, count) -> Outputs:
     """`Outputs` from the moments J of [x, y, 1] (m + c + 1 rows); all outputs are seen."""
-    scale = np.sqrt(np.maximum(np.diagonal(J), np.finfo(float).tiny))
+    energies = np.diagonal(J)
+    # Inputs and outputs may differ by many orders; what is empty within each is rounding.
+    least = np.where(np.arange(len(J)) < m, energies[:m].max(initial=0.0), energies[m:].max())
+    scale = np.sqrt(np.maximum(energies, 1e-16 * np.maximum(least, np.finfo(float).tiny)))
     values, vectors = np.linalg.eigh(J / np.outer(scale, scale))
     rows = (np.sqrt(np.maximum(values, 0.0)) * vectors).T * scale
     seen = np.ones((1, rows.shape[1] - m - 1), dtype=bool)
