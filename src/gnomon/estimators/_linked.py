@@ -13,8 +13,9 @@ from gnomon.estimators._spectrum import leading_spectrum
 from gnomon.estimators._validation import check_columns, check_spread
 from gnomon.inference.acceleration import anderson, at_rest, momentum, remember
 from gnomon.inference.fixed_point import Run, iterate
-from gnomon.linalg import graph, lanczos
+from gnomon.linalg import eigen, graph, lanczos
 from gnomon.linalg.data import Centered, Matrix, Mixed, as_data, center
+from gnomon.linalg.eigen import Spectrum
 from gnomon.models import incomplete, ppca, prpca, relational, relational_gaps
 from gnomon.models.linear_gaussian import View
 from gnomon.models.relational import Relational
@@ -24,6 +25,8 @@ EARLY_ROUNDS = 4
 # Nats per entry of X. The axes of "learnt" have many more parameters than the rows can settle:
 # further rounds raise the likelihood of the rows, but not that of rows held out.
 TOL, TOL_LEARNT = 1e-8, 1e-4
+# The noise of large mixed data is that of as many rows as this; exact below as many products.
+SAMPLED_ROWS, EXACT_BELOW = 4000, 1e8
 # Rows beyond which rounds are run in single precision; the last variances are not.
 SINGLE_ABOVE = 5000
 
@@ -82,7 +85,7 @@ def learnt(model, X, A, q, rng) -> Fitted:
     check_spread(centered.squared_norm)
     S = graph.normalized(A)
     data = relational.link(centered, S, lanczos.density(S, graph.component_basis(A), rng))
-    axes = leading_spectrum(centered, k, rng).vectors
+    axes = _spectrum(centered, k, rng).vectors
     without, reference = relational.independent(axes, q, data)
     coarse = _coarse(data)
     early = _explore(coarse, axes, q, rng)
@@ -119,8 +122,38 @@ def _tol(model, default) -> float:
 
 
 def _closed_form(data, q, rng) -> tuple[View, Run]:
-    fit = ppca.closed_form(leading_spectrum(data, q, rng), q, data.n_samples)
+    fit = ppca.closed_form(_spectrum(data, q, rng), q, data.n_samples)
     return fit.view, Run(fit, [fit.log_likelihood], converged=True)
+
+
+def _spectrum(data, q, rng) -> Spectrum:
+    """Leading eigenpairs, and the energy of all of them."""
+    if not data.is_sparse or 8 * q > min(data.shape):
+        return leading_spectrum(data, q, rng)
+    values, vectors = eigen.from_lanczos(data, q, rng)
+    return Spectrum(values, vectors, _trace(data, values, vectors, rng))
+
+
+def _trace(data, values, vectors, rng) -> float:
+    """The squared norm of rows mixed over links, of large ones from some of the rows.
+
+    Mixed rows are far less sparse than they were, and their norm would cost more than all else.
+    Only what lies outside of the leading axes is sampled.
+    """
+    n = data.shape[0]
+    if not isinstance(data, Mixed) or n <= SAMPLED_ROWS or data.R.nnz * data.shape[1] < EXACT_BELOW:
+        return data.squared_norm
+    rows = data.rows(np.sort(rng.choice(n, SAMPLED_ROWS, replace=False)))
+    inside = np.asarray(rows @ vectors.astype(rows.dtype), dtype=float)
+    rest = (rows.squared_norm - np.sum(inside**2)) * n / SAMPLED_ROWS
+    return float(values.sum() + max(rest, 0.0))
+
+
+def _axes(data, q, rng):
+    """Leading axes alone, without the energy of the rest."""
+    if not data.is_sparse or 8 * q > min(data.shape):
+        return leading_spectrum(data, q, rng).vectors
+    return eigen.from_lanczos(data, q, rng)[1]
 
 
 def _em(model, centered, mixed, q, rng) -> tuple[View, Run]:
@@ -167,7 +200,7 @@ def _coarse(data):
 
 def _explore(data, axes, q, rng) -> Run:
     """The best of some rounds from the smoothest principal axes and from axes of smoothed rows."""
-    smooth = leading_spectrum(relational.smoothed(data), q, rng).vectors
+    smooth = _axes(relational.smoothed(data), q, rng)
     starts = (
         relational.smoothest_first(axes, q, data),
         relational.join_axes(smooth, axes, data),

@@ -22,6 +22,8 @@ from scipy.sparse.linalg import LinearOperator
 BLOCK_ENTRIES = 2**17
 # Above this share of stored entries a sparse product is no cheaper than a dense one.
 SPARSE_BELOW = 0.25
+# An entry of a product of two sparse arrays costs about as much as this many of a dense one.
+SPARSE_PRODUCT = 20
 # Energy of the mean over that of the spread up to which it may be subtracted afterwards.
 SAFE_SHIFT = 100.0
 
@@ -144,6 +146,8 @@ class Matrix(Data):
             yield X[rows].toarray() if self._stored_sparse else X[rows]
 
     def gram(self):
+        if self.is_sparse:
+            return np.asarray((self.X.T @ self.X).toarray(), dtype=float)
         return super().gram() if self._stored_sparse else self.X.T @ self.X
 
     def rows(self, mask):
@@ -276,14 +280,17 @@ class Mixed(Data):
     def __init__(self, R, X: Data):
         super().__init__(X.dtype, (R.shape[0], X.shape[1]), X.n_samples)
         self.R, self.X = R, X
+        # Products by rows are twice as fast as the scattered ones of a transposed view.
+        self._transposed = R.T.tocsr()
 
     @property
     def is_sparse(self):
         return self.X.is_sparse
 
     def row_squared_norms(self):
-        if self._stays_sparse():
-            return self._sparse_row_norms()
+        content = self.X.X if isinstance(self.X, Centered) else self.X
+        if self.is_sparse and isinstance(content, Matrix):
+            return self._norms_of_sparse(content.X)
         # An identity of some columns at a time, so that R X is never formed.
         total = np.zeros(self.shape[0])
         width = max(1, 8 * BLOCK_ENTRIES // max(self.shape))
@@ -293,62 +300,37 @@ class Mixed(Data):
             total += _row_norms(columns)
         return total
 
+    def _norms_of_sparse(self, X):
+        R, d = self.R.tocsr(), self.n_features
+        mean = self.X.mean.astype(float) if isinstance(self.X, Centered) else np.zeros(d)
+        if 4 * R.shape[0] < R.shape[1]:
+            used = _columns_used(R)
+            R, X = R[:, used], X.tocsr()[used]
+        if d * X.shape[0] < SPARSE_PRODUCT * X.nnz:
+            return _norms_by_columns(R, X.tocsc(), mean)
+        return _norms_by_rows(R, X.tocsr(), mean)
+
     def dense_blocks(self):
         R = self.R.tocsr()
         for rows in row_slices(self.shape):
             part = R[rows]
-            used = np.unique(part.indices)
+            used = _columns_used(part)
             yield part[:, used] @ np.concatenate(list(self.X.rows(used).dense_blocks()))
 
     def rows(self, mask):
-        return Mixed(self.R.tocsr()[mask], self.X)
-
-    def _sparse_content(self):
-        """X before it is mixed here, as sparse rows - ones mean', or None if it is not sparse."""
-        inner = self.X.X if isinstance(self.X, Centered) else self.X
-        if isinstance(inner, Matrix) and inner.is_sparse:
-            n, d = inner.shape
-            return inner.X, np.ones(n), getattr(self.X, "mean", np.zeros(d)).astype(float)
-        content = self.X._sparse_content() if isinstance(self.X, Mixed) else None
-        if content is None:
-            return None
-        rows, ones, mean = content
-        return self.X.R @ rows, self.X.R @ ones, mean
-
-    def _stays_sparse(self):
-        """Whether the rows of R X are still sparse, by the number of entries that meet."""
-        if not self.is_sparse:
-            return False
-        if isinstance(self.X, Mixed) and not self.X._stays_sparse():
-            return False
-        content = self._sparse_content()
-        if content is None:
-            return False
-        return self.R.nnz * content[0].nnz < SPARSE_BELOW * self.R.shape[1] * np.prod(self.shape)
-
-    def _sparse_row_norms(self):
-        """From sparse products of runs of rows: |R x - (R 1) mu|^2, expanded."""
-        X, ones, mean = self._sparse_content()
-        R, norms = self.R.tocsr(), []
-        for rows in row_slices((self.shape[0], 1)):
-            part = R[rows] @ X
-            weight = R[rows] @ ones
-            norms.append(
-                np.asarray(part.power(2).sum(axis=1, dtype=float)).ravel()
-                - 2 * weight * (part @ mean)
-                + weight**2 * (mean @ mean)
-            )
-        return np.maximum(np.concatenate(norms), 0)
+        R, X = self.R.tocsr()[mask], self.X
+        # A few rows reach a few others: mixing them at once touches these alone.
+        return Mixed(R @ X.R, X.X) if isinstance(X, Mixed) else Mixed(R, X)
 
     def single(self):
         X = self.X.single()
         return self if X is self.X else Mixed(self.R.astype(np.float32), X)
 
     def _matmat(self, B):
-        return self.R @ (self.X @ B)
+        return self.R @ self.X._matmat(B)
 
     def _rmatmat(self, Z):
-        return self.X.T @ (self.R.T @ Z)
+        return self.X._rmatmat(self._transposed @ Z)
 
 
 class Blocks(Data):
@@ -469,6 +451,38 @@ def _add_products(blocks, Z, d):
         out += block.T @ Z[start:stop]
         start = stop
     return out
+
+
+def _columns_used(R):
+    used = np.zeros(R.shape[1], dtype=bool)
+    used[R.indices] = True
+    return np.flatnonzero(used)
+
+
+def _norms_by_columns(R, X, mean):
+    """Squared lengths of the rows of R (X - 1 mean'), from dense runs of columns of X.
+
+    Large products run in single precision: their errors are many, small and of either sign.
+    """
+    dtype = np.float32 if R.nnz * X.shape[1] > 1e8 else np.float64
+    R, norms = R.astype(dtype), np.zeros(R.shape[0])
+    width = max(1, 2**23 // X.shape[0])
+    for start in range(0, X.shape[1], width):
+        columns = slice(start, start + width)
+        block = X[:, columns].toarray() - mean[columns]
+        norms += _row_norms(R @ block.astype(dtype, copy=False))
+    return norms
+
+
+def _norms_by_rows(R, X, mean):
+    """The same from sparse products of runs of rows: |R x - (R 1) mean|^2, expanded."""
+    norms = []
+    for rows in row_slices((R.shape[0], 1)):
+        part, ones = R[rows] @ X, np.asarray(R[rows].sum(axis=1), dtype=float).ravel()
+        squares = np.concatenate([[0.0], np.cumsum(part.data.astype(float) ** 2)])
+        stored = squares[part.indptr[1:]] - squares[part.indptr[:-1]]
+        norms.append(stored + ones * (ones * (mean @ mean) - 2 * (part @ mean)))
+    return np.maximum(np.concatenate(norms), 0.0)
 
 
 def _row_norms(block):

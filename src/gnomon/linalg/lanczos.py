@@ -19,7 +19,9 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 ORTHOGONAL_BELOW = 5000
 # Below this many rows all eigenvalues are taken, above it they are sampled.
 EXACT_BELOW = 1500
-N_LOWEST, N_PROBES, PROBE_STEPS = 24, 20, 80
+# Rows added up at a time in the precision of the data.
+RUN = 4096
+N_LOWEST, N_PROBES, PROBE_STEPS, N_MERGED = 24, 20, 80, 400
 
 
 class Krylov(NamedTuple):
@@ -49,20 +51,21 @@ def lanczos(S, B, steps: int) -> Krylov:
     basis = np.zeros((steps, *B.shape), dtype=B.dtype)
     orthogonal = B.shape[0] <= ORTHOGONAL_BELOW
     norms = np.sqrt(_dots(B, B))
-    v, previous, beta = _divide(B, norms), np.zeros_like(B), np.zeros(B.shape[1])
     diagonal, beside = np.zeros((steps, B.shape[1])), np.zeros((steps, B.shape[1]))
+    np.multiply(B, _reciprocal(norms, B.dtype), out=basis[0])
     for j in range(steps):
-        basis[j] = v
-        w = S @ v - previous * beta.astype(B.dtype)
-        diagonal[j] = _dots(v, w)
-        w -= v * diagonal[j].astype(B.dtype)
+        w = S @ basis[j]
+        if j:
+            w -= basis[j - 1] * beside[j - 1].astype(B.dtype)
+        diagonal[j] = _dots(basis[j], w)
+        w -= basis[j] * diagonal[j].astype(B.dtype)
         if orthogonal:
             w = _against(basis[: j + 1], w)
-        beta = np.sqrt(_dots(w, w))
+        beside[j] = np.sqrt(_dots(w, w))
         # What is left of an invariant space is rounding; the recursion ends there.
-        beta[beta < 100 * np.finfo(B.dtype).eps] = 0.0
-        beside[j] = beta
-        previous, v = v, _divide(w, beta)
+        beside[j][beside[j] < 100 * np.finfo(B.dtype).eps] = 0.0
+        if j + 1 < steps:
+            np.multiply(w, _reciprocal(beside[j], B.dtype), out=basis[j + 1])
     theta, V = _small(diagonal, beside)
     return Krylov(basis, theta.T, (V[:, 0, :] * norms[:, None]).T, V)
 
@@ -112,17 +115,27 @@ def _next_eigenpairs(S, top, rng):
 def _probe(S, B):
     """Nodes and weights from every column of B, without keeping a basis."""
     norms = np.sqrt(_dots(B, B))
-    v, previous, beta = _divide(B, norms), np.zeros_like(B), np.zeros(B.shape[1])
+    v, previous, beta = B * _reciprocal(norms, B.dtype), np.zeros_like(B), np.zeros(B.shape[1])
     diagonal, beside = np.zeros((PROBE_STEPS, B.shape[1])), np.zeros((PROBE_STEPS, B.shape[1]))
     for j in range(PROBE_STEPS):
-        w = S @ v - previous * beta
+        w = S @ v
+        w -= previous * beta.astype(B.dtype)
         diagonal[j] = _dots(v, w)
-        w -= v * diagonal[j]
-        beta = np.sqrt(_dots(w, w))
-        beside[j] = beta
-        previous, v = v, _divide(w, beta)
+        w -= v * diagonal[j].astype(B.dtype)
+        beside[j] = beta = np.sqrt(_dots(w, w))
+        previous, v = v, w * _reciprocal(beta, B.dtype)
     theta, V = _small(diagonal, beside)
-    return theta.ravel(), (V[:, 0, :] * norms[:, None]).ravel() ** 2
+    return _merge(theta.ravel(), (V[:, 0, :] * norms[:, None]).ravel() ** 2)
+
+
+def _merge(theta, weights):
+    """Neighbouring nodes joined to N_MERGED of them, each at its centre of weight."""
+    order = np.argsort(theta)
+    starts = np.linspace(0, len(theta), N_MERGED, endpoint=False).astype(int)
+    total = np.add.reduceat(weights[order], starts)
+    moments = np.add.reduceat((weights * theta)[order], starts)
+    kept = total > 0
+    return moments[kept] / total[kept], total[kept]
 
 
 def _small(diagonal, beside):
@@ -143,10 +156,13 @@ def _against(basis, w):
 
 
 def _dots(A, B):
-    return np.einsum("nk,nk->k", A, B, dtype=float, casting="same_kind")
+    """Inner products of the columns, added up in double precision a run of rows at a time."""
+    total = np.zeros(A.shape[1])
+    for start in range(0, len(A), RUN):
+        total += np.einsum("nk,nk->k", A[start : start + RUN], B[start : start + RUN])
+    return total
 
 
-def _divide(B, norms):
-    """Columns over their norms; a column of norm 0 stays 0."""
-    safe = np.where(norms > 0, norms, 1.0)
-    return np.where(norms > 0, B / safe, 0.0).astype(B.dtype)
+def _reciprocal(norms, dtype):
+    """One over the norms, 0 where a norm is."""
+    return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0).astype(dtype)

@@ -1,0 +1,161 @@
+"""Speed and memory of PRPCA against scikit-learn, in the same run.
+
+    python benchmarks/prpca_speed.py
+
+Cora (GNOMON_DATA) against PCA by Lanczos of the same matrix; a random graph of 25,000 to 100,000
+nodes, mean degree 10, 500 sparse features, against TruncatedSVD of the same content.
+"""
+
+import argparse
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+import warnings
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import scipy
+import sklearn
+from scipy import sparse
+from sklearn.decomposition import PCA, TruncatedSVD
+
+sys.path.insert(0, str(Path(__file__).parent))
+from papers.data import MissingDataError, load
+
+from gnomon import PRPCA, Links
+
+RESULTS = Path(__file__).parent / "results"
+SIZES = 25_000, 50_000, 100_000
+WAYS = {
+    "paper": dict(relation="paper"),
+    "filter": dict(relation="filter"),
+    "learnt": dict(relation="learnt"),
+}
+
+
+def synthetic(n, seed=0, n_topics=20, d=500, degree=10, words=19):
+    """Topics: rows draw most words from their topic, links stay within it four times in five."""
+    rng = np.random.default_rng(seed)
+    topic = rng.integers(n_topics, size=n)
+    members = [np.flatnonzero(topic == t) for t in range(n_topics)]
+    source = rng.integers(n, size=n * degree // 2)
+    target = rng.integers(n, size=len(source))
+    inside = rng.random(len(source)) < 0.8
+    for t in range(n_topics):
+        chosen = inside & (topic[source] == t)
+        target[chosen] = rng.choice(members[t], chosen.sum())
+    frequency = rng.dirichlet(np.full(d, 0.05), size=n_topics) * 0.6 + 0.4 / d
+    rows = np.repeat(np.arange(n), words)
+    columns = np.concatenate(
+        [rng.choice(d, words * len(m), p=frequency[t]) for t, m in enumerate(members)]
+    )
+    order = np.concatenate([np.repeat(m, words) for m in members])
+    X = sparse.csr_array((np.ones(len(rows)), (order, columns)), shape=(n, d))
+    return X, Links.from_edges(np.column_stack([source, target])[source != target], n_nodes=n)
+
+
+def best(run, repeats):
+    times = []
+    for _ in range(repeats):
+        start = time.process_time()
+        run()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def measure_one(way, n):
+    """One size and way in this process: CPU seconds of the fit and of scikit-learn, peak memory."""
+    X, links = synthetic(n)
+    svd = best(lambda: TruncatedSVD(20, random_state=0).fit(X), 3)
+    model = PRPCA(20, random_state=0, **WAYS[way])
+    seconds = best(lambda: model.fit(X, links=links), 1 if way == "learnt" else 3)
+    again = best(lambda: TruncatedSVD(20, random_state=0).fit(X), 3)
+    embed = best(lambda: model.transform(X, links=links), 1)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return dict(
+        way=way,
+        n=n,
+        seconds=seconds,
+        svd=min(svd, again),
+        embed=embed,
+        peak=peak,
+        n_iter=model.n_iter_,
+        used=bool(model.links_used_),
+        nnz=X.nnz,
+        n_links=links.n_links,
+    )
+
+
+def in_a_process(way, n):
+    command = [sys.executable, __file__, "--one", way, str(n)]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def cora():
+    data = load("cora")
+    X, links = data["X"], Links(data["A"])
+    peer = best(lambda: PCA(50, svd_solver="arpack", random_state=0).fit(X), 5)
+    lines = []
+    for way in ("paper", "filter"):
+        model = PRPCA(50, random_state=0, **WAYS[way])
+        seconds = best(lambda model=model: model.fit(X, links=links), 5)
+        lines.append((way, seconds, peer, seconds / peer))
+    return lines
+
+
+def machine():
+    versions = (
+        f"Python {platform.python_version()}, numpy {np.__version__}, scipy {scipy.__version__}, "
+    )
+    threads = os.environ.get("OPENBLAS_NUM_THREADS", "default")
+    return (
+        f"{platform.machine()}, {os.cpu_count()} cores, BLAS threads {threads}; {versions}"
+        f"scikit-learn {sklearn.__version__}; {datetime.now(UTC):%Y-%m-%d}; seed 0"
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--one", nargs=2, metavar=("WAY", "N"))
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if arguments.one:
+        print(json.dumps(measure_one(arguments.one[0], int(arguments.one[1]))))
+        return
+    out = ["# PRPCA: speed and memory", "", f"`python benchmarks/prpca_speed.py`; {machine()}.", ""]
+    out += ['## Cora, 2708 x 1433, q = 50, against `PCA(svd_solver="arpack")`', ""]
+    out += ["| relation | seconds | PCA | ratio |", "|---|---|---|---|"]
+    try:
+        out += [f"| {w} | {s:.3f} | {p:.3f} | {r:.2f} |" for w, s, p, r in cora()]
+    except MissingDataError as reason:
+        out += [f"| skipped: {reason} | | | |"]
+    out += ["", "## Topics with links, 500 sparse features, mean degree 10, q = 20", ""]
+    out += [
+        "Fit against `TruncatedSVD(20)` of the same content; peak memory of the whole process.",
+        "",
+    ]
+    out += ["| relation | nodes | seconds | TruncatedSVD | ratio | embed | peak GiB | growth |"]
+    out += ["|---|---|---|---|---|---|---|---|"]
+    for way in WAYS:
+        first = None
+        for n in SIZES:
+            r = in_a_process(way, n)
+            first = first or r["seconds"]
+            out += [
+                f"| {way} | {n:,} | {r['seconds']:.2f} | {r['svd']:.2f} | "
+                f"{r['seconds'] / r['svd']:.1f} | {r['embed']:.2f} | {r['peak']:.2f} | "
+                f"{r['seconds'] / first:.1f} |"
+            ]
+            print(out[-1], flush=True)
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "prpca_speed.md").write_text("\n".join(out) + "\n")
+    print("\n".join(out))
+
+
+if __name__ == "__main__":
+    main()
