@@ -25,9 +25,8 @@ from scipy import sparse
 from sklearn.decomposition import PCA, TruncatedSVD
 
 sys.path.insert(0, str(Path(__file__).parent))
-from papers.data import MissingDataError, load
-
 from gnomon import PRPCA, Links
+from papers.data import MissingDataError, load
 
 RESULTS = Path(__file__).parent / "results"
 SIZES = 25_000, 50_000, 100_000

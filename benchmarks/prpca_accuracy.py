@@ -1,0 +1,238 @@
+"""Accuracy of PRPCA on citation and web graphs, by the protocol of its paper.
+
+    GNOMON_DATA=folder python benchmarks/prpca_accuracy.py [tables|labels|heldout|rewired]
+
+Embed all nodes (q = 50), then classify by a linear SVM, 5-fold, 5 repeats. Rows of the
+citation sets are of unit length, those of the web sets tf-idf; the SVM sees embeddings scaled
+to unit mean square length, and has C = 10 everywhere.
+"""
+
+import json
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+from sklearn.decomposition import PCA
+from sklearn.model_selection import StratifiedKFold, cross_val_score
+from sklearn.preprocessing import normalize
+from sklearn.svm import LinearSVC
+
+from gnomon import PPCA, PRPCA, Links
+from gnomon.linalg import graph
+from gnomon.linalg.data import Centered, Matrix
+from gnomon.models.relational_posterior import conditional_log_density
+
+sys.path.insert(0, str(Path(__file__).parent))
+from papers.data import MissingDataError, load, tfidf, unit_rows
+from prpca_speed import machine
+
+RESULTS = Path(__file__).parent / "results"
+CITATIONS = "cora_ds", "cora_ha", "cora_ml", "cora_pl", "cora"
+WEB = "webkb_cornell", "webkb_texas", "webkb_washington"
+COLUMNS = (
+    "PCA",
+    "paper (19)",
+    "paper, smoothed",
+    "filter",
+    "learnt",
+    "learnt, temper 10",
+    "PCA of neighbour means",
+    "links alone (20)",
+)
+
+
+def read(name):
+    data = load(name)
+    X = data["X"]
+    if name in WEB:
+        X = tfidf(X)
+    elif name != "cora":
+        X = unit_rows(X)
+    return sparse.csr_array(X), Links(data["A"]), data["y"]
+
+
+def embeddings(X, links, q):
+    """The methods of the table, one after another, on all nodes."""
+    yield PCA(q, svd_solver="arpack", random_state=0).fit_transform(X)
+    paper = PRPCA(q, random_state=0, link_components=20).fit(X, links=links)
+    both = paper.transform(X, links=links)
+    yield both[:, :q]
+    yield paper.set_params(projection="smoothed").transform(X, links=links)[:, :q]
+    yield PRPCA(q, relation="filter", random_state=0).fit_transform(X, links=links)
+    learnt = PRPCA(q, relation="learnt", random_state=0).fit(X, links=links)
+    yield learnt.transform(X, links=links)
+    yield learnt.set_params(temper=10.0).transform(X, links=links)
+    A = sparse.csr_array(links.adjacency + sparse.eye_array(X.shape[0]))
+    means = sparse.csr_array(A / np.asarray(A.sum(axis=1))[:, None]) @ X
+    yield PCA(q, svd_solver="arpack", random_state=0).fit_transform(means)
+    yield both[:, q:]
+
+
+def scaled(Z):
+    return Z / np.sqrt(np.mean(np.sum(Z**2, axis=1)))
+
+
+def accuracy(Z, y, repeats=5):
+    """Mean over the folds, and the deviation of the repeats."""
+    means = []
+    for seed in range(repeats):
+        folds = StratifiedKFold(5, shuffle=True, random_state=seed)
+        means.append(cross_val_score(LinearSVC(C=10, dual=False), scaled(Z), y, cv=folds).mean())
+    return float(np.mean(means)), float(np.std(means))
+
+
+def tables():
+    out = {}
+    for name in CITATIONS + WEB:
+        X, links, y = read(name)
+        majority = np.bincount(y).max() / len(y)
+        cells = [accuracy(Z, y) for Z in embeddings(X, links, 50)]
+        out[name] = dict(majority=float(majority), cells=cells)
+        print(name, [round(c[0], 3) for c in cells], flush=True)
+    return out
+
+
+def labels():
+    """20 labels a class on cora, 10 random splits, unit rows, the rest is test."""
+    X, links, y = read("cora")
+    out = {}
+    for q in (20, 50):
+        for column, Z in zip(COLUMNS, embeddings(X, links, q), strict=True):
+            scores = []
+            for seed in range(10):
+                rng = np.random.default_rng(seed)
+                chosen = [
+                    rng.choice(np.flatnonzero(y == c), 20, replace=False) for c in np.unique(y)
+                ]
+                train = np.zeros(len(y), dtype=bool)
+                train[np.concatenate(chosen)] = True
+                rows = normalize(Z)
+                model = LinearSVC(C=1, dual="auto", random_state=0).fit(rows[train], y[train])
+                scores.append(model.score(rows[~train], y[~train]))
+            out[f"{column}|{q}"] = float(np.mean(scores)), float(np.std(scores))
+            print(q, column, out[f"{column}|{q}"], flush=True)
+    return out
+
+
+def held_out_gain(X, links, q, r, seed):
+    """Nats per held-out node over PPCA of equal size: content given the other nodes and links."""
+    n = X.shape[0]
+    new = np.zeros(n, dtype=bool)
+    new[np.random.default_rng(seed).permutation(n)[: n // 5]] = True
+    train = np.flatnonzero(~new)
+    model = PRPCA(q, relation="learnt", own_components=r, random_state=seed)
+    model.fit(X[train], links=links, sample_index=train)
+    reference = PPCA(q + r).fit(X[train]).score_samples(X[new]).sum()
+    if not model.links_used_:
+        return float(model.score_samples(X[new]).sum() - reference) / new.sum(), False
+    rows = Centered(Matrix(X), model.mean_)
+    S = graph.normalized(links.adjacency)
+    scores = np.asarray(rows @ model.axes_.T)
+    joint = conditional_log_density(model._relational(), S, scores, rows.row_squared_norms(), new)
+    return float(joint - reference) / new.sum(), True
+
+
+def heldout():
+    out = {}
+    for name in ("cora_ha", "cora_ds", "webkb_cornell"):
+        data = load(name)
+        X = sparse.csr_array(tfidf(data["X"]) if name in WEB else data["X"])
+        links = Links(data["A"])
+        for q, r in ((10, 10), (20, 60)):
+            gains = [held_out_gain(X, links, q, r, seed) for seed in range(4)]
+            order = np.random.default_rng(9).permutation(X.shape[0])
+            moved = held_out_gain(X, links.subset(order), q, r, 0)
+            out[f"{name}|{q}|{r}"] = [g for g, _ in gains], moved
+            print(name, q, r, out[f"{name}|{q}|{r}"], flush=True)
+    return out
+
+
+def rewired():
+    """20 permutations of the nodes of cora_ha: links refused, nothing lost."""
+    X, links, y = read("cora_ha")
+    plain = PCA(10, svd_solver="arpack", random_state=0).fit_transform(X)
+    base = accuracy(plain, y, 2)[0]
+    out = []
+    for seed in range(20):
+        order = np.random.default_rng(seed).permutation(X.shape[0])
+        moved = links.subset(order)
+        gain, used = held_out_gain(X, moved, 10, 10, seed)
+        model = PRPCA(10, relation="learnt", own_components=10, random_state=seed)
+        Z = model.fit_transform(X, links=moved)
+        out.append((gain, used or model.links_used_, accuracy(Z, y, 2)[0] - base))
+        print(seed, out[-1], flush=True)
+    return out
+
+
+def report(done):
+    out = ["# PRPCA: accuracy and held-out likelihood", ""]
+    out += [
+        f"`python benchmarks/prpca_accuracy.py`; {machine()}.",
+        "",
+        __doc__.split("\n\n")[2],
+        "",
+    ]
+    if "tables" in done:
+        out += ["## 5-fold, 5 repeats, q = 50 (links alone: 20)", ""]
+        out += [
+            "| set | majority | " + " | ".join(COLUMNS) + " |",
+            "|---" * (len(COLUMNS) + 2) + "|",
+        ]
+        for name, row in done["tables"].items():
+            top = max(mean for mean, _ in row["cells"])
+            cells = [
+                f"**{m:.3f}** ± {s:.3f}" if m == top else f"{m:.3f} ± {s:.3f}"
+                for m, s in row["cells"]
+            ]
+            out += [f"| {name} | {row['majority']:.3f} | " + " | ".join(cells) + " |"]
+        out += ["", "The highest mean of a row is bold; differences below .01 are none."]
+    if "labels" in done:
+        out += ["", "## cora, 20 labels a class, 10 splits, rows of unit length, C = 1", ""]
+        out += ["| | q = 20 | q = 50 |", "|---|---|---|"]
+        for column in COLUMNS:
+            cells = [done["labels"][f"{column}|{q}"] for q in (20, 50)]
+            out += [f"| {column} | " + " | ".join(f"{m:.3f} ± {s:.3f}" for m, s in cells) + " |"]
+    if "heldout" in done:
+        out += ["", "## Content of 20 % held-out nodes, nats per node over PPCA of equal size", ""]
+        out += [
+            "| set | q | own | gain, 4 splits | mean | links permuted: gain, used |",
+            "|---" * 6 + "|",
+        ]
+        for key, (gains, moved) in done["heldout"].items():
+            listed = ", ".join(f"{g:+.2f}" for g in gains)
+            name, q, r = key.split("|")
+            out += [
+                f"| {name} | {q} | {r} | {listed} | {np.mean(gains):+.2f} | "
+                f"{moved[0]:+.2f}, {'yes' if moved[1] else 'no'} |"
+            ]
+    if "rewired" in done:
+        gains, used, lost = map(np.array, zip(*done["rewired"], strict=True))
+        out += ["", "## cora_ha with its nodes permuted, 20 times (q = 10, own 10)", ""]
+        out += [
+            f"Links used in {used.sum()} of {len(used)}; held-out likelihood less PPCA's "
+            f"{gains.min():+.4f} to {gains.max():+.4f} nats per node; accuracy less PCA's "
+            f"{lost.min():+.3f} to {lost.max():+.3f}, mean {lost.mean():+.3f}."
+        ]
+    return "\n".join(out) + "\n"
+
+
+def main():
+    warnings.simplefilter("ignore")
+    store = RESULTS / "prpca_accuracy.json"
+    done = json.loads(store.read_text()) if store.exists() else {}
+    try:
+        for section in sys.argv[1:] or ("tables", "labels", "heldout", "rewired"):
+            done[section] = globals()[section]()
+            RESULTS.mkdir(exist_ok=True)
+            store.write_text(json.dumps(done, indent=1) + "\n")
+    except MissingDataError as reason:
+        print(f"skipped: {reason}")
+        return
+    (RESULTS / "prpca_accuracy.md").write_text(report(done))
+    print(report(done))
+
+
+if __name__ == "__main__":
+    main()
