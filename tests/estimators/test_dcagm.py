@@ -13,13 +13,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gnomon import DCAGM, chunks_from_pairs
 from gnomon.linalg.data import Blocks, Matrix
+from gnomon.models import dca_gm_choice
 
 
 @parametrize_with_checks(
     [
-        DCAGM(max_iter=200),
-        DCAGM(solver="joint", max_iter=500),
-        DCAGM(covariance="gaussian", n_gaussians=1, metric="unit", standardize=False),
+        DCAGM(tol=0.01),
+        DCAGM(solver="joint", tol=0.01),
+        DCAGM(covariance="gaussian", n_gaussians=1, metric="unit", standardize=False, tol=0.01),
     ]
 )
 def test_sklearn_contract(estimator, check):
@@ -396,10 +397,12 @@ def test_refit_forgets_and_pickle_keeps(partly, wine, model):
     assert_array_equal(pickle.loads(pickle.dumps(model)).transform(X), model.transform(X))
 
 
-def test_automatic_weights_are_chosen_on_labelled_rows(partly, wine):
+def test_automatic_weights_are_chosen_on_labelled_rows(partly, wine, monkeypatch):
+    grids = {"chunk_weight": (0.0, 0.1), "unlabelled_weight": (0.01, 0.1)}
+    monkeypatch.setattr(dca_gm_choice, "GRIDS", grids)
     X, codes = partly
     chunks = np.where((codes < 0) & (wine[1] == 1), np.arange(len(codes)) // 20, -1)
-    model = DCAGM(unlabelled_weight="auto", chunk_weight="auto", tol=0.01, random_state=0)
+    model = DCAGM(unlabelled_weight="auto", chunk_weight="auto", tol=0.1, random_state=0)
     model.fit(X, codes, chunks=chunks)
     assert set(model.weight_scores_) == {"unlabelled_weight", "chunk_weight"}
     for name, scores in model.weight_scores_.items():

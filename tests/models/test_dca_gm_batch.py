@@ -48,14 +48,14 @@ def value(state, problem):
 
 
 def test_batches_gain_more_than_half_of_what_all_rows_gain(problem):
-    """Over five partitions on average: a single one is noisy with batches this small."""
+    """Over three partitions on average: a single one is noisy with batches this small."""
     rows = problem.rows
     state = first = dca_gm_problem.start(problem, rows, SETTINGS)
     for _ in range(30):
         state, _ = dca_gm.step(state, problem.X, rows, SETTINGS, line_search)
     low, high = value(first, problem), value(state, problem)
     shares = []
-    for seed in range(5):
+    for seed in range(3):
         batches = dca_gm_batch.cut(problem, 400, np.random.default_rng(seed))
         stream = dca_gm_batch.begin(problem, batches[0], SETTINGS)
         for _ in range(4):
