@@ -12,6 +12,7 @@ help:
 	@echo "make test-slow  the long statistical tests"
 	@echo "make lint       format, lint and types"
 	@echo "make bench      benchmarks against peers, results in benchmarks/results"
+	@echo "make papers     the papers' tables again, with the data of GNOMON_DATA"
 	@echo "make docs       the documentation, in docs/_build/html"
 
 $(READY): pyproject.toml
@@ -43,6 +44,13 @@ bench: $(READY)
 docs: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+# OPTIONS=--quick for two repeats on small sets; a run that was stopped goes on.
+papers: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group bench
+	for paper in yytkw06 lyz09 g13; do $(BIN)/python -m benchmarks.papers.$$paper $(OPTIONS) || exit 1; done
+	$(BIN)/python -m benchmarks.dcagm_accuracy
+	$(BIN)/python -m benchmarks.papers.page
 
 clean:
 	rm -rf $(VENV) docs/_build docs/api docs/gallery demo

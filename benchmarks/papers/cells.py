@@ -56,7 +56,7 @@ class Cells:
             self.skipped[key[1]] = str(reason)
             return
         except Exception as error:
-            values = {"error": f"{type(error).__name__}: {error}"[:300]}
+            values = {"failure": f"{type(error).__name__}: {error}"[:300]}
         record = {"key": list(key), "values": values, "seconds": time.perf_counter() - start}
         self.done[key] = record
         with self.path.open("a") as file:
@@ -68,7 +68,7 @@ class Cells:
         groups = defaultdict(list)
         for (table, data, method, size, _), record in self.done.items():
             for measure, value in record["values"].items():
-                if measure != "error":
+                if measure != "failure":
                     groups[table, data, method, size, measure].append(value)
         return {
             key: (float(np.mean(v)), float(np.std(v, ddof=1)) if len(v) > 1 else 0.0, len(v))
@@ -96,8 +96,8 @@ class Cells:
     def _failures(self):
         found = {}
         for (table, data, method, size, _), record in self.done.items():
-            if "error" in record["values"]:
-                found[f"{table}, {data}, {method}, {size}"] = record["values"]["error"]
+            if "failure" in record["values"]:
+                found[f"{table}, {data}, {method}, {size}"] = record["values"]["failure"]
         return found
 
 
