@@ -26,6 +26,10 @@ def test_equal_scores_are_never_told_apart():
     assert paired_test([0.3], 0.25)[1] == 1
 
 
+def test_differences_without_spread_count_by_their_sign():
+    assert paired_test([0.1] * 5, 0.25)[1] == 2.0**-4
+
+
 def test_holm_on_a_worked_example():
     assert_allclose(holm([0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02])
 

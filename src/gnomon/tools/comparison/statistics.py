@@ -26,7 +26,8 @@ def paired_test(differences, test_share) -> tuple[float, float]:
         return np.nan, 1.0
     mean, error = differences.mean(), np.sqrt(differences.var(ddof=1) * (1 / count + test_share))
     if error < 1e-12:
-        return 0.0, float(abs(mean) < 1e-12)
+        # Without spread only the common sign of the differences counts.
+        return 0.0, 1.0 if abs(mean) < 1e-12 else 2.0 ** (1 - count)
     return float(error), float(2 * student.sf(abs(mean) / error, count - 1))
 
 

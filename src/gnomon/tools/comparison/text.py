@@ -60,12 +60,16 @@ def recommend(rows, leader, measure, structure_p, structure) -> str:
     if not structure:
         return (
             f"No structure found: the best candidate, {name}, has {measure} {leader.score:.3f}"
-            f"{shuffled}, which chance explains (p = {structure_p:.2g} for the best of all)."
+            f"{shuffled}, which chance explains ({_p(structure_p)} for the best of all)."
         )
     return (
         f"Use {name}: {measure} {leader.score:.3f} (sd {leader.sd:.3f} over "
         f"{leader.n_splits} splits){shuffled}; {_standing(rows, leader)}."
     )
+
+
+def _p(value):
+    return "p < 0.001" if value < 0.001 else f"p = {value:.2g}"
 
 
 def _components(count):
@@ -78,7 +82,7 @@ def _standing(rows, leader):
     if not others:
         return "no other model was compared"
     if not tied:
-        return f"better than every other model (corrected p < {max(r.p_value for r in others):.2g})"
+        return f"better than every other model (corrected {_p(max(r.p_value for r in others))})"
     names = ", ".join(f"{row.model} ({row.n_components})" for row in tied[:4])
     more = f" and {len(tied) - 4} more" if len(tied) > 4 else ""
     faster = min([leader, *tied], key=lambda row: row.seconds)
