@@ -13,7 +13,7 @@ from gnomon.estimators.selection import SemiSupervisedSplit
 FOLDS = 5
 RESAMPLES = 500
 # Of a table with more entries a sample of rows is scored.
-LARGE = 2e7
+LARGE = 5e6
 
 
 class Score(NamedTuple):

@@ -19,7 +19,8 @@ from gnomon.exceptions import TableError
 
 # Larger files are read in batches; the matrix then lies in a file of its own.
 STREAM_ABOVE = 2**29
-BATCH_BYTES = 2**25
+BATCH_BYTES = 2**23
+WHOLE_BYTES = 2**25
 BATCH_ROWS = 2**16
 SEPARATORS = {".tsv": "\t", ".tab": "\t"}
 CANDIDATES = (",", ";", "\t", "|")
@@ -187,15 +188,18 @@ def _from_arrow(path, data: pa.Table):
 def _read_text(path, suffix, encoding, separator, decimal):
     from pyarrow import csv
 
+    large = path.stat().st_size > STREAM_ABOVE
+    # A whole file is read in large blocks: kinds are guessed from the first one.
+    block = BATCH_BYTES if large else WHOLE_BYTES
     options = {
-        "read_options": csv.ReadOptions(encoding=encoding, block_size=BATCH_BYTES),
+        "read_options": csv.ReadOptions(encoding=encoding, block_size=block),
         "parse_options": csv.ParseOptions(
             delimiter=separator or SEPARATORS.get(suffix) or _sniff(path, encoding),
             newlines_in_values=True,
         ),
         "convert_options": csv.ConvertOptions(strings_can_be_null=True, decimal_point=decimal),
     }
-    if path.stat().st_size > STREAM_ABOVE:
+    if large:
         return _stream(path, lambda: _explained(path, lambda: csv.open_csv(path, **options)))
     data = _explained(path, lambda: csv.read_csv(path, **options))
     data = data.rename_columns(_named(_explained(path, lambda: data.column_names)))
