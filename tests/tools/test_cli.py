@@ -405,6 +405,23 @@ def test_chunks_are_used_by_dcagm(text, tmp_path, rng):
     assert said["model"] == "DCAGM"
 
 
+def test_links_are_used_by_prpca(text, tmp_path, rng):
+    side = np.arange(40) % 2
+    lines = [
+        f"n{i},{a + 2 * s:.3f},{b:.3f},{c:.3f}"
+        for i, (s, (a, b, c)) in enumerate(zip(side, rng.normal(size=(40, 3)), strict=True))
+    ]
+    path = text("node,a,b,c\n" + "\n".join(lines))
+    edges = text("from,to\n" + "".join(f"n{i},n{i + 2}\n" for i in range(38)), "edges.csv")
+    options = ("--id", "node", "--links", edges, "-k", "2")
+    said = json.loads(run("fit", path, *options, "--out", tmp_path / "o", "--json").stdout)
+    assert said["model"] == "PRPCA"
+    run("transform", tmp_path / "o" / "model.gnomon", path, "--out", tmp_path / "z.csv")
+    wrong = text("from,to\nn1,nobody\n", "wrong.csv")
+    line = fails("fit", path, "--id", "node", "--links", wrong, "--out", tmp_path / "o")
+    assert "links 'nobody', which is no row of the table" in line
+
+
 def test_compare_recommends_and_writes_its_table(table, tmp_path):
     options = ("--target", "species", "--ignore", "picked", "--id", "flower")
     few = ("--models", "PCA,LDA", "--components", "1,2", "--out", tmp_path / "c")

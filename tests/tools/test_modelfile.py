@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import resource
+import runpy
 import subprocess
 import sys
 import zipfile
@@ -13,7 +14,7 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, TransformerMixin
 
 import gnomon
@@ -313,3 +314,22 @@ def test_a_model_that_cannot_be_saved_leaves_no_file(tmp_path):
     with pytest.raises(ModelFileError, match=r"Stub\.size is a"):
         modelfile.save(Stub(size=io.BytesIO()), tmp_path / "model.gnomon")
     assert list(tmp_path.iterdir()) == []
+
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.gnomon")), ids=lambda path: path.stem)
+def test_files_of_earlier_releases_stay_loadable(path):
+    X, _ = runpy.run_path(str(GOLDEN / "make.py"))["sample"]()
+    model = modelfile.load(path)
+    for method, answer in json.loads(path.with_suffix(".json").read_text()).items():
+        found = getattr(model, method)(X)
+        if method == "predict":
+            assert found.tolist() == answer
+        else:
+            assert_allclose(found, answer, rtol=1e-9, atol=1e-12)
+
+
+def test_there_is_a_file_of_the_first_format():
+    assert any("format1" in path.name for path in GOLDEN.glob("*.gnomon"))

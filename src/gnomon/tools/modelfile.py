@@ -62,6 +62,18 @@ def save(model, path, *, notes=None):
     -------
     pathlib.Path
         The path written.
+
+    Examples
+    --------
+    >>> import tempfile, gnomon
+    >>> from sklearn.datasets import load_iris
+    >>> X, _ = load_iris(return_X_y=True)
+    >>> model = gnomon.PPCA(n_components=2).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = gnomon.save(model, f"{folder}/iris.gnomon")
+    ...     same = gnomon.load(path)
+    >>> bool((same.transform(X) == model.transform(X)).all())
+    True
     """
     encoder = Encoder()
     document = {
