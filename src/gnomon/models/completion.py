@@ -15,7 +15,7 @@ from gnomon.linalg.solve import Cholesky
 
 PENALTIES = 10.0 ** np.arange(-4, 3.25, 0.5)
 # Many rows decide well between fewer penalties.
-MANY_ROWS = 500
+MANY_ROWS = 200
 # With numbers as y the lowest penalties interpolate heavy-tailed columns.
 LEAST_NUMERIC_PENALTY = 0.1
 # Share of Sigma that is spherical, as the labelled rows are few.

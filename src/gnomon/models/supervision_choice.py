@@ -36,7 +36,7 @@ from gnomon.models.supervision_votes import (
     votes_of,
 )
 
-STRENGTHS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
+STRENGTHS = (0.1, 0.25, 0.5, 0.9, 0.99)
 SMALL_POOL = 40
 # Losses count relative to that of s = 0, or to this share of chance's where s = 0 is faultless;
 # none counts more than so many times chance's.

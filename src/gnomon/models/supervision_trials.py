@@ -20,10 +20,10 @@ from gnomon.models.supervision import (
     labelled_rows,
 )
 
-SPLITS = 20
+SPLITS = 10
 FOLDS = 10
 # Directions beyond the wanted ones in which the maps of a trial are sought.
-MARGIN = 15
+MARGIN = 10
 # Up to so many classes compete all together: a contest of three is too easy to rank maps.
 FEW_CLASSES, LEAST_CONTEST = 6, 4
 WIDTHS = 2.0 ** np.arange(-4, 7)
@@ -130,13 +130,13 @@ def _rank_in_class(codes):
 
 
 def draw_splits(codes, q, rng) -> list[Split]:
-    """Ten folds twice for few classes and enough components, half-class splits otherwise.
+    """Ten folds for few classes and enough components, half-class splits otherwise.
 
     Numbers are one class of all rows.
     """
     counts = np.bincount(codes)
     if len(counts) <= FEW_CLASSES and q >= len(counts) - 1:
-        return _plain_folds(codes, rng) + _plain_folds(codes, rng)
+        return _plain_folds(codes, rng)
     return _half_class_splits(codes, np.flatnonzero(counts >= 2), rng)
 
 

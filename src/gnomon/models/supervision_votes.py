@@ -14,8 +14,6 @@ from gnomon.models.completion import Completion, complete
 from gnomon.models.supervision import Pool, label_block
 from gnomon.models.supervision_trials import Labelled, class_distances, embed
 
-# A few strengths are as good a jury as all, at half the price.
-JURY = (0.0, 0.25, 0.75, 0.99)
 STAGE_ONE_VOTE = 0.5
 CONFIDENCE_POWER = 8
 
@@ -74,9 +72,8 @@ def class_codes(labelled: Labelled) -> np.ndarray:
 
 def elect(pool: Pool, labelled: Labelled, ballot: Ballot, candidates, q, fits):
     """Votes after two rounds, and stage 1 that they complete on each pool."""
-    jury = [c for c in candidates if c.s in JURY]
-    for members in (jury, [c for c in jury if c.s > 0]):
-        cast = votes_of(pool, labelled, ballot.F, members, q, fits)
+    for jury in (candidates, [c for c in candidates if c.s > 0]):
+        cast = votes_of(pool, labelled, ballot.F, jury, q, fits)
         first = stage_one_votes(fits, labelled, ballot.F)
         share = shares(cast, first, labelled.codes.max() + 1)
         fits = {p: _second_completion(labelled, ballot, share, p) for p in fits}
