@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gnomon import DCAGM, chunks_from_pairs
+from gnomon.inference.callbacks import Checkpoint
 from gnomon.linalg.data import Blocks, Matrix
 from gnomon.models import dca_gm_choice
 
@@ -421,3 +422,32 @@ def test_batches_classify_and_repeat(partly, wine):
         DCAGM(batch_size=40, solver="joint").fit(*partly)
     with pytest.raises(ValueError, match="batch_size"):
         DCAGM(batch_size=0).fit(*partly)
+
+
+@pytest.mark.parametrize("solver", ["alternating", "joint"])
+def test_a_killed_fit_goes_on_from_its_checkpoint_to_the_same_bits(partly, tmp_path, solver):
+    class Killer(Checkpoint):
+        def __call__(self, n_iter, state, objective):
+            super().__call__(n_iter, state, objective)
+            if n_iter == 4:
+                raise KeyError("killed")
+
+    seen = []
+
+    class Counter(Checkpoint):
+        def __call__(self, n_iter, state, objective):
+            seen.append(n_iter)
+
+    model = DCAGM(solver=solver, max_iter=7, tol=0)
+    with pytest.raises(KeyError, match="killed"):
+        clone(model).set_params(callback=Killer(tmp_path / "fit", every=2)).fit(*partly)
+    with pytest.warns(ConvergenceWarning):
+        resumed = clone(model).set_params(callback=Counter(tmp_path / "fit")).fit(*partly)
+        whole = clone(model).fit(*partly)
+    assert seen == [5, 6, 7]
+    assert_array_equal(resumed.components_, whole.components_)
+
+
+def test_a_checkpoint_holds_one_start(partly, tmp_path):
+    with pytest.raises(ValueError, match=r"n_init == 2.*callback is a checkpoint"):
+        DCAGM(n_init=2, callback=Checkpoint(tmp_path / "fit")).fit(*partly)

@@ -284,6 +284,10 @@ class DCAGM(IterativeFit, MixtureProjection, BaseEstimator):
         batch_size = self.batch_size
         if batch_size is not None:
             batch_size = check_integer("batch_size", batch_size, low=1)
+        if hasattr(self.callback, "resume"):
+            # A file holds one run; with several it would be taken for that of another start.
+            high_is = ", since callback is a checkpoint"
+            check_integer("n_init", self.n_init, low=1, high=1, high_is=high_is)
         return Options(
             check_option("solver", self.solver, solvers),
             batch_size,
