@@ -20,8 +20,8 @@ from gnomon.stats.gamma import Gamma, kl, precision_posterior
 from gnomon.stats.ridge import SpectralRidge
 
 # Any number of conjugate-gradient steps ascends; these many bring nearly all of the gain.
-CG_STEPS = 12
-CG_TOLERANCE = 1e-3
+CG_STEPS = 5
+CG_TOLERANCE = 1e-2
 
 
 def init(problem: Problem, P) -> Factors:

@@ -68,7 +68,7 @@ class GramRidge:
 
     def solve(self, phi, spread: Spread, R):
         """The columns Sigma_s r_s."""
-        return _by_column([Cholesky.of_factor(L).solve for L in spread.factor], R)
+        return _by_column([Cholesky.of_factor(U.T).solve for U in spread.factor], R)
 
     def draw(self, phi, Z, rng):
         """A draw of the weights (d, q) given outputs Z (n, q)."""
@@ -125,7 +125,7 @@ class DualRidge:
     def solve(self, phi, spread: Spread, R):
         """The columns Sigma_s r_s."""
         scaled = R / _columns(phi).T
-        inner = _by_column([Cholesky.of_factor(L).solve for L in spread.factor], self.X @ scaled)
+        inner = _by_column([Cholesky.of_factor(U.T).solve for U in spread.factor], self.X @ scaled)
         return scaled - (self.X.T @ inner) / _columns(phi).T
 
     def draw(self, phi, Z, rng):
@@ -266,5 +266,6 @@ def _spread(variance, log_det, trace, factors, q):
         np.zeros(q),
         np.broadcast_to(log_det, q),
         np.broadcast_to(trace, q),
-        np.stack([factor.L for factor in factors]),
+        # Upper triangles row by row are lower ones in the order that LAPACK reads.
+        np.stack([factor.L.T for factor in factors]),
     )
