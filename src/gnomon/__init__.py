@@ -14,6 +14,8 @@ _HOMES: dict[str, str] = {
     "compare": "gnomon.tools.compare",
     "labelled_scorer": "gnomon.estimators.labelled",
     "load": "gnomon.tools.modelfile",
+    "retrieval_score": "gnomon.tools.retrieval",
+    "retrieve": "gnomon.tools.retrieval",
     "save": "gnomon.tools.modelfile",
     "BSDR": "gnomon.estimators.bsdr",
     "BSDRRegressor": "gnomon.estimators.bsdr_regressor",

@@ -1,0 +1,40 @@
+"""
+How many components, which features
+===================================
+
+The columnwise prior of `BSDR` switches off components that the classes do not need; the rowwise
+prior does the same to features. Here eight classes are sectors of a plane that is hidden among
+noise.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from gnomon import BSDR
+
+rng = np.random.default_rng(0)
+n = 400
+plane = rng.normal(size=(n, 2))
+y = np.floor((np.arctan2(*plane.T) + np.pi) / (2 * np.pi) * 8).astype(int) % 8
+mixed = plane @ rng.normal(size=(2, 6)) + 0.1 * rng.normal(size=(n, 6))
+X = np.hstack([mixed, rng.normal(size=(n, 10))])
+
+# %%
+# Seven components are tried, two are kept.
+
+columns = BSDR("auto", max_iter=30, tol=1e-2, random_state=0).fit(X, y)
+print(f"kept {columns.n_components_} of {len(columns.kept_)} components")
+
+# %%
+# With a precision per feature, none of the ten noise features is left.
+
+rows = BSDR(2, prior="row", n_init=2, max_iter=30, tol=1e-2, random_state=0).fit(X, y)
+print("features used:", rows.get_support(indices=True))
+
+fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.5))
+left.bar(np.arange(1, 8), columns.relevance_, color=np.where(columns.kept_, "C0", "0.8"))
+left.set(xlabel="component tried", ylabel="spread over latent noise", title="columnwise prior")
+right.bar(np.arange(16), rows.feature_relevance_, color=np.where(rows.get_support(), "C1", "0.8"))
+right.set(xlabel="feature", ylabel="length of loadings", title="rowwise prior")
+fig.tight_layout()
+plt.show()
