@@ -55,6 +55,14 @@ def test_every_point_has_the_ellipse_of_its_covariance(points):
     assert_allclose(area, np.pi * chi2(2).ppf(0.9) * np.sqrt(np.linalg.det(covariance)))
 
 
+def test_ellipses_that_cover_each_other_are_fainter(points):
+    Z, y, covariance = points
+    plain = EmbeddingDisplay.from_data(Z, y, covariance=0.01 * covariance).ellipses_
+    crowded = EmbeddingDisplay.from_data(Z, y, covariance=100 * covariance).ellipses_
+    assert_allclose(plain.get_facecolor()[0, 3], 0.2)
+    assert crowded.get_facecolor()[0, 3] < 0.1
+
+
 def test_ellipses_fit_inside_the_axes(points):
     Z, y, covariance = points
     display = EmbeddingDisplay.from_data(Z[:3], y[:3], covariance=100 * covariance[:3])

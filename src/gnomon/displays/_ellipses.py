@@ -31,6 +31,14 @@ def radius(level):
     return np.sqrt(-2.0 * np.log1p(-level))
 
 
+def depth(ellipses: Ellipses) -> float:
+    """How many ellipses lie over a place, on average over the box that holds them."""
+    reach = _extents(ellipses)
+    box = np.ptp(np.vstack([ellipses.centres - reach, ellipses.centres + reach]), axis=0)
+    areas = np.pi / 4 * ellipses.widths * ellipses.heights
+    return float(areas.sum() / max(np.prod(box), np.finfo(float).tiny))
+
+
 def class_moments(Z, codes, n_classes):
     """Numbers, means and covariances of the classes with at least three points."""
     found = [c for c in range(n_classes) if np.sum(codes == c) >= 3]

@@ -3,7 +3,13 @@
 import numpy as np
 from scipy import sparse
 
-from gnomon.displays._ellipses import class_moments, draw_ellipses, draw_key, ellipses_of
+from gnomon.displays._ellipses import (
+    class_moments,
+    depth,
+    draw_ellipses,
+    draw_key,
+    ellipses_of,
+)
 from gnomon.displays._style import GREY, INK, SEQUENTIAL, Labels, colour, marker
 
 MANY_POINTS = 2_000
@@ -56,17 +62,12 @@ def draw_uncertainty(ax, Z, covariance, labels, level):
         codes = np.full(len(Z), -1)
     from matplotlib.colors import to_rgba
 
-    fade = float(np.clip(7 / np.sqrt(len(Z)), 0.25, 1.0))
+    ellipses = ellipses_of(Z, covariance, level)
+    fade = 1 / max(1.0, depth(ellipses) / 3)
     faces = [to_rgba(colour(c), 0.2 * fade if c >= 0 else 0.0) for c in codes]
-    edges = [to_rgba(colour(c), 0.8 * fade if c >= 0 else 0.45 * fade) for c in codes]
-    return draw_ellipses(
-        ax,
-        ellipses_of(Z, covariance, level),
-        facecolors=faces,
-        edgecolors=edges,
-        linewidths=0.6,
-        zorder=1.5,
-    )
+    edges = [to_rgba(colour(c), (0.7 if c >= 0 else 0.4) * max(fade, 0.3)) for c in codes]
+    style = {"facecolors": faces, "edgecolors": edges, "linewidths": 0.6, "zorder": 0.8}
+    return draw_ellipses(ax, ellipses, **style)
 
 
 def draw_density(ax, Z, covariance):
