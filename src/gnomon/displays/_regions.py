@@ -31,7 +31,7 @@ def decision_regions(estimator, X, Z, components) -> Regions:
     x_mean, z_mean = column_means(data), Z.mean(axis=0)
     directions = np.linalg.pinv(Z - z_mean)
     moves = (data.T @ directions.T).T
-    x, y = (_span(Z[:, j]) for j in components)
+    x, y = _spans(Z[:, components])
     offsets = np.zeros((len(x) * len(y), Z.shape[1]))
     grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     offsets[:, components] = grid - z_mean[list(components)]
@@ -44,9 +44,12 @@ def decision_regions(estimator, X, Z, components) -> Regions:
     return Regions(x, y, np.concatenate(parts).reshape(len(y), len(x)))
 
 
-def _span(z):
-    margin = 0.15 * max(np.ptp(z), np.finfo(float).tiny)
-    return np.linspace(z.min() - margin, z.max() + margin, RESOLUTION)
+def _spans(Z):
+    """Positions along both axes, with a margin; the short one spans at least 0.6 of the long."""
+    extents = np.maximum(np.ptp(Z, axis=0), np.finfo(float).tiny)
+    centres, halves = Z.min(axis=0) + extents / 2, 0.65 * extents
+    halves = np.maximum(halves, 0.6 * halves.max())
+    return [np.linspace(c - h, c + h, RESOLUTION) for c, h in zip(centres, halves, strict=True)]
 
 
 def _maker(X):
