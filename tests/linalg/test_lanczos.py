@@ -62,3 +62,13 @@ def test_the_sampled_density_agrees_with_the_exact_one(rng, monkeypatch):
             d.weights @ np.log(0.1 + (1 + beta * (1 - d.nodes)) ** -2) for d in (exact, sampled)
         ]
         assert_allclose(logs[1], logs[0], rtol=0.03)
+
+
+def test_a_long_ring_has_a_density(rng):
+    n = 3000
+    ring = sparse.csr_array((np.ones(n), (np.arange(n), (np.arange(n) + 1) % n)), shape=(n, n))
+    ring = ring + ring.T
+    density = lanczos.density(graph.normalized(ring), graph.component_basis(ring), rng)
+    exact = (1 + 2 * np.cos(2 * np.pi * np.arange(n) / n)) / 3
+    assert_allclose(density.weights.sum(), n)
+    assert_allclose(density.weights @ density.nodes**2 / n, np.mean(exact**2), rtol=0.02)

@@ -4,10 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from gnomon.exceptions import NumericalError
 from gnomon.linalg.data import Data
+from gnomon.linalg.krylov import krylov_pairs
 
 
 class Spectrum(NamedTuple):
@@ -59,7 +60,10 @@ def from_lanczos(X: Data, k: int, rng, *, tol=1e-6) -> tuple[np.ndarray, np.ndar
         return X._rmatmat(X._matmat(b.reshape(-1, 1))).ravel()
 
     operator = LinearOperator((d, d), matvec=normal, dtype=X.dtype)
-    values, vectors = eigsh(operator, k, tol=tol, v0=start)
+    try:
+        values, vectors = eigsh(operator, k, tol=tol, v0=start)
+    except ArpackNoConvergence:
+        return krylov_pairs(X, k, rng, tol=tol)
     return np.maximum(values[::-1], 0.0).astype(float), vectors[:, ::-1].astype(float)
 
 

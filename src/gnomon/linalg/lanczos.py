@@ -13,7 +13,7 @@ distinct eigenvalues. All columns run side by side.
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 # Below this many rows the basis is kept orthogonal, which makes full-length runs exact.
 ORTHOGONAL_BELOW = 5000
@@ -109,7 +109,10 @@ def _next_eigenpairs(S, top, rng):
     k = min(N_LOWEST, n - top.shape[1] - 1)
     if k < 1:
         return np.empty(0), np.empty((n, 0))
-    return eigsh(rest, k, which="LA", tol=1e-3, v0=rng.standard_normal(n))
+    try:
+        return eigsh(rest, k, which="LA", tol=1e-3, v0=rng.standard_normal(n))
+    except ArpackNoConvergence as error:
+        return error.eigenvalues, error.eigenvectors
 
 
 def _probe(S, B):
