@@ -13,7 +13,7 @@ from gnomon.models.supervision_trials import (
     soft_losses,
     tuned,
 )
-from gnomon.models.supervision_votes import class_codes, left_out_evidence
+from gnomon.models.supervision_votes import class_codes, left_out_evidence, left_out_gain
 
 
 def contrasts(count):
@@ -215,3 +215,66 @@ def test_too_few_numbers_say_nothing(rng):
     observed = (np.arange(30) < 4)[:, None]
     basis = pool(center(Matrix(X))[1], 150, rng)
     assert choose(basis, X[:, :1] * observed, observed, 2, None, rng).s == 0
+
+
+def test_left_out_gain_is_large_where_numbers_are_predicted(rng):
+    X = rng.standard_normal((40, 6))
+    Y = np.column_stack([X[:, 0], rng.standard_normal(40)])
+    basis = pool(center(Matrix(X))[1], 150, rng)
+    seen = np.ones((40, 1), dtype=bool)
+    scores = []
+    for column in (Y[:, :1], Y[:, 1:]):
+        labelled = distinct_rows(basis, column, seen, None)
+        scores.append(left_out_gain(tuned(labelled, [Candidate(6, 0.5)]), labelled))
+    assert scores[0] > 3
+    assert scores[1] < 2
+
+
+def test_an_outlying_number_does_not_decide(rng):
+    X = rng.standard_normal((60, 6)) * np.r_[np.full(3, 5.0), np.ones(3)]
+    y = X[:, 4] + 0.1 * rng.standard_normal(60)
+    y[3] = 1e3
+    seen = np.ones((60, 1), dtype=bool)
+    basis = pool(center(Matrix(X))[1], 150, rng)
+    choice = choose(basis, (y / y.std())[:, None], seen, 1, None, rng)
+    assert np.isfinite(choice.curve.criterion).all()
+    assert np.ptp(choice.curve.loss) < 1
+
+
+def test_training_rows_of_pure_noise_are_not_drawn_apart(rng):
+    """Random labels: neither held-out nor labelled rows find their class better than chance."""
+    held_out, training = [], []
+    for _ in range(12):
+        X, truth, codes = sample(rng, classes=4, n=160, per_class=5, strength=0)
+        truth = rng.permutation(truth)
+        codes = np.where(np.arange(160) < 20, truth, -1)
+        _, found = chosen(X, codes, 3)
+        T = (X - X.mean(axis=0)) @ found.projection
+        held_out.append(1 - error(T, truth, codes >= 0))
+        D = np.linalg.norm(T[:20, None] - T[None, :20], axis=2) + np.diag(np.full(20, np.inf))
+        training.append(np.mean(truth[:20][np.argmin(D, axis=1)] == truth[:20]))
+    spread = np.std(held_out) / np.sqrt(12)
+    assert abs(np.mean(held_out) - 0.25) < 2 * max(spread, 0.012)
+    assert np.mean(training) < 0.35
+
+
+def test_very_unbalanced_classes_are_told_apart(rng):
+    truth = np.repeat([0, 1, 2], [240, 30, 30])
+    X = rng.standard_normal((300, 20)) * np.r_[np.full(10, 5.0), np.ones(10)]
+    X[:, 10:] += 2.5 * rng.standard_normal((3, 10))[truth]
+    labelled = np.zeros(300, dtype=bool)
+    labelled[np.r_[0:24, 240:243, 270:273]] = True
+    choice, found = chosen(X, np.where(labelled, truth, -1), 2)
+    T = (X - X.mean(axis=0)) @ found.projection
+    near = np.argmin(np.linalg.norm(T[:, None] - T[labelled][None], axis=2), axis=1)
+    right = truth[labelled][near] == truth
+    assert choice.s > 0
+    assert min(right[~labelled & (truth == c)].mean() for c in range(3)) > 0.8
+
+
+def test_ten_labels_in_all_are_enough_where_classes_are_clear(rng):
+    X, truth, codes = sample(rng, classes=2, n=200, per_class=5, strength=3)
+    choice, found = chosen(X, codes, 2)
+    T = (X - X.mean(axis=0)) @ found.projection
+    assert choice.s > 0
+    assert error(T, truth, codes >= 0) < 0.1

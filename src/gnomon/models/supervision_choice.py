@@ -2,7 +2,7 @@
 
 Candidates are s = 0 and a grid of s, on a small and on a large pool.
 
-    evidence      stage 1 finds the class of rows left out better than chance, or the best
+    evidence      stage 1 finds the labels of rows left out better than chance, or the best
                   candidate beats s = 0 on them by twice its error; otherwise s = 0
     loss          of rows that lose their label, see supervision_trials, relative to s = 0
     votes         unlabelled rows take part with the class on which the candidates agree, see
@@ -31,6 +31,7 @@ from gnomon.models.supervision_votes import (
     Votes,
     elect,
     left_out_evidence,
+    left_out_gain,
     shares,
     stage_one_votes,
     votes_of,
@@ -43,7 +44,7 @@ SMALL_POOL = 40
 LEAST_LEVEL, LARGEST_LOSS = 0.2, 3.0
 ERROR_WEIGHT = 0.25
 FIRST_DISAGREEMENT, LOSS_AFTER_VOTES = 0.25, 0.5
-FINDS_CLASSES, BEATS_PCA = 1.8, 2.0
+FINDS_LABELS, BEATS_PCA = 1.8, 2.0
 # Fewer rows with numbers say nothing of rows left out.
 LEAST_NUMBERS = 5
 MOST_UNLABELLED = 1500
@@ -92,7 +93,8 @@ def choose(pool: Pool, Y, observed, q, codes, rng) -> Choice:
     if not labelled.are_classes:
         losses, chance = number_losses(pool, labelled, splits, candidates, q, fits)
         trial = relative_losses(losses, chance, held)
-        return _choice(candidates, trial, np.zeros(len(candidates)))
+        found = left_out_gain(fits, labelled) > FINDS_LABELS
+        return _choice(candidates, trial, np.zeros(len(candidates)), found)
     losses = class_losses(pool, labelled, splits, candidates, q, fits)
     chance = np.concatenate([np.full(len(x.held), np.log(len(x.classes))) for x in splits])
     trial = relative_losses(losses, chance, held)
@@ -100,7 +102,7 @@ def choose(pool: Pool, Y, observed, q, codes, rng) -> Choice:
     votes = votes_of(pool, labelled, ballot.F, candidates, q, fits)
     share = shares(votes, stage_one_votes(fits, labelled, ballot.F), labelled.codes.max() + 1)
     apart = disagreement(votes, share, ballot.weights)
-    first = _choice(candidates, trial, apart, left_out_evidence(fits, labelled) > FINDS_CLASSES)
+    first = _choice(candidates, trial, apart, left_out_evidence(fits, labelled) > FINDS_LABELS)
     if first.s == 0 or not len(ballot.rows):
         return first
     elected, share, fits = elect(pool, labelled, ballot, candidates, q, fits)
@@ -145,12 +147,12 @@ def disagreement(votes, share, weights) -> np.ndarray:
     return np.array([1 - np.average(share[np.arange(len(v)), v], weights=weights) for v in votes])
 
 
-def _choice(candidates, trial, apart, finds_classes=False) -> Choice:
+def _choice(candidates, trial, apart, finds_labels=False) -> Choice:
     """The candidate of least criterion, or none where the evidence is thin."""
     criterion = trial.loss + ERROR_WEIGHT * trial.error + FIRST_DISAGREEMENT * apart
     best = int(np.argmin(criterion))
     beats_pca = -trial.loss[best] > BEATS_PCA * trial.error[best]
-    trusted = bool(best == 0 or finds_classes or beats_pca)
+    trusted = bool(best == 0 or finds_labels or beats_pca)
     s, sizes = (np.array([getattr(c, name) for c in candidates]) for name in ("s", "pool"))
     curve = Curve(s, sizes, trial.loss, trial.error, apart, criterion)
     chosen = candidates[best if trusted else 0]

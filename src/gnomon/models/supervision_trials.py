@@ -244,7 +244,7 @@ def number_losses(pool, labelled, splits, candidates, q, fits):
 
     In units of each column's variance; an outlying row counts as three deviations.
     """
-    variance = np.maximum(_column_variances(labelled), TINY)
+    variance = np.maximum(column_variances(labelled), TINY)
     nothing = np.zeros((len(labelled.F), 1))
     losses, chance = [], []
     for split in splits:
@@ -256,7 +256,8 @@ def number_losses(pool, labelled, splits, candidates, q, fits):
     return np.concatenate(losses, axis=1), np.concatenate(chance)
 
 
-def _column_variances(labelled):
+def column_variances(labelled) -> np.ndarray:
+    """Variance of every output over the rows that have it."""
     seen = labelled.weights[:, None] * labelled.observed
     total = np.maximum(seen.sum(axis=0), TINY)
     mean = np.sum(seen * labelled.Y, axis=0) / total

@@ -10,9 +10,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gnomon.models.completion import Completion, complete
+from gnomon.models.completion import TINY, Completion, complete
 from gnomon.models.supervision import Pool, label_block
-from gnomon.models.supervision_trials import Labelled, class_distances, embed
+from gnomon.models.supervision_trials import (
+    LARGEST_ERROR,
+    Labelled,
+    class_distances,
+    column_variances,
+    embed,
+)
 
 STAGE_ONE_VOTE = 0.5
 CONFIDENCE_POWER = 8
@@ -108,3 +114,26 @@ def left_out_evidence(fits, labelled: Labelled) -> float:
         rate = np.mean(np.bincount(labelled.codes, hits) / counts)
         scores.append((rate - chance) / error)
     return float(max(scores))
+
+
+def left_out_gain(fits, labelled: Labelled) -> float:
+    """Standard score by which stage 1 predicts numbers of rows left out better than their mean.
+
+    Squared errors in units of each column's variance, none above nine; the better pool is taken.
+    """
+    seen, n = labelled.observed, len(labelled.F)
+    counts = np.maximum(seen.sum(axis=0), 2)
+    variance = np.maximum(column_variances(labelled), TINY)
+    away = labelled.Y - np.sum(labelled.Y * seen, axis=0) / counts
+    chance = _capped(away * counts / (counts - 1), seen, variance)
+    scores = []
+    for fit in fits.values():
+        gain = chance - _capped(fit.residuals, seen, variance)
+        scores.append(gain.mean() / max(gain.std() / np.sqrt(max(n - 1, 1)), TINY))
+    return float(max(scores))
+
+
+def _capped(E, seen, variance):
+    """Mean over the outputs seen of each row's squared errors."""
+    squares = np.where(seen, np.minimum(E**2 / variance, LARGEST_ERROR), 0.0)
+    return squares.sum(axis=1) / seen.sum(axis=1)
