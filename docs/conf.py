@@ -114,6 +114,7 @@ def link_citations(app, docname, source):
         return
     entries = read_bibliography()
     if docname == "references":
+        app.env.note_dependency("references.bib", docname=docname)
         source[0] += "".join(f"\n({key})=\n[{key}]\n: {text}\n" for key, text in entries.items())
         return
     up = "../" * docname.count("/")

@@ -247,6 +247,16 @@ def test_regions_need_a_linear_map():
         EmbeddingDisplay.from_estimator(model, X, y, regions=True)
 
 
+def test_regions_keep_the_colours_of_the_classes_that_have_points():
+    X, y = load_wine(return_X_y=True)
+    model = LinearDiscriminantAnalysis(n_components=2).fit(X, y)
+    rows = y > 0
+    display = EmbeddingDisplay.from_estimator(model, X[rows], y[rows], regions=True)
+    drawn_codes = display.regions_.get_array()
+    for code, name in enumerate([1, 2, 0]):
+        assert np.all(drawn_codes[display.regions.classes == name] == code)
+
+
 def test_unlabelled_points_can_take_the_predicted_colour():
     X, y = load_wine(return_X_y=True)
     model = LinearDiscriminantAnalysis(n_components=2).fit(X, y)

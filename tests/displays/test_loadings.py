@@ -68,6 +68,11 @@ def test_turned_axes_are_no_uncertainty(rng):
     assert display.sd.max() < 2
 
 
+def test_resampling_needs_rows(wine):
+    with pytest.raises(ValueError, match="pass X"):
+        LoadingsDisplay.from_estimator(wine[0], n_bootstrap=5)
+
+
 def test_resampling_needs_a_number_of_components(rng):
     X = rng.normal(size=(30, 1)) @ rng.normal(size=(1, 6)) + rng.normal(size=(30, 6))
     model = PPCA(n_components="auto", random_state=0).fit(X)

@@ -21,6 +21,11 @@ def test_gaps_of_large_data_are_shares_of_blocks(rng):
     assert_allclose(grid[0, 0], np.isnan(X[:12, :2]).mean())
 
 
+def test_none_is_a_gap_among_mixed_columns():
+    X = np.array([["red", 1.0], [None, np.nan], ["blue", 2.0]], dtype=object)
+    assert_allclose(OverviewDisplay.from_data(X).gaps.grid, [[0, 0], [1, 1], [0, 0]])
+
+
 def test_sparse_data_have_no_gaps():
     display = OverviewDisplay.from_data(sparse.eye_array(5).tocsr())
     assert display.gaps.share == 0 and display.gaps.shape == (5, 5)

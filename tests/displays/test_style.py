@@ -59,6 +59,11 @@ def test_none_marks_unlabelled_strings():
     assert labels.codes.tolist() == [0, -1, 1]
 
 
+def test_classes_keep_their_numbers_where_some_have_no_label():
+    codes = style.codes_among(np.array([["c", "a"], ["b", "c"]]), ["b", "c"])
+    assert codes.tolist() == [[1, 2], [0, 1]]
+
+
 def test_labels_of_the_wrong_length_are_refused():
     with pytest.raises(ValueError, match="y has 2 rows"):
         style.read_labels([0, 1], 3)

@@ -10,7 +10,7 @@ from gnomon.displays._ellipses import (
     draw_key,
     ellipses_of,
 )
-from gnomon.displays._style import GREY, INK, SEQUENTIAL, Labels, colour, marker
+from gnomon.displays._style import GREY, INK, SEQUENTIAL, Labels, codes_among, colour, marker
 
 MANY_POINTS = 2_000
 CLASS_LEVEL = 0.95
@@ -20,14 +20,15 @@ def draw_regions(ax, regions, names):
     """Fill the plane with the colour of the class predicted there."""
     from matplotlib.colors import ListedColormap
 
-    codes = np.searchsorted(names, regions.classes)
+    codes = codes_among(regions.classes, names)
+    n_classes = codes.max() + 1
     return ax.pcolormesh(
         regions.x,
         regions.y,
         codes,
-        cmap=ListedColormap([colour(c) for c in range(len(names))]),
+        cmap=ListedColormap([colour(c) for c in range(n_classes)]),
         vmin=-0.5,
-        vmax=len(names) - 0.5,
+        vmax=n_classes - 0.5,
         alpha=0.16,
         shading="nearest",
         linewidth=0,

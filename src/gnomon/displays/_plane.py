@@ -45,13 +45,6 @@ def heights(labels, n):
     return spread if labels is None else labels.codes + spread
 
 
-def codes_of(predicted, labels):
-    """Number of the class predicted for every row; None where there are no classes."""
-    if predicted is None or labels is None or labels.classes is None:
-        return None
-    return np.searchsorted(labels.classes.names, np.asarray(predicted))
-
-
 def mixture_of(estimator) -> Mixture:
     """The Gaussians of a fitted mixture model, with the class of each."""
     model, _ = last_step(estimator)

@@ -85,6 +85,21 @@ class Labels(NamedTuple):
         return np.where(self.labelled, 0, -1)
 
 
+def class_names(labels: Labels | None) -> list:
+    """Names of the classes in the order of their numbers; none for numbers or no labels."""
+    return [] if labels is None or labels.classes is None else list(labels.classes.names)
+
+
+def codes_among(values, names) -> np.ndarray:
+    """Number of each value's class among names; classes that names lack come after them."""
+    found, inverse = np.unique(np.asarray(values), return_inverse=True)
+    numbers = {name: i for i, name in enumerate(names)}
+    for name in found:
+        numbers.setdefault(name, len(numbers))
+    codes = np.array([numbers[name] for name in found], dtype=int)
+    return codes[inverse].reshape(np.shape(values))
+
+
 def read_labels(y, n_samples) -> Labels | None:
     """Labels from y: numbers if it has fractions or very many values, classes otherwise."""
     if y is None:

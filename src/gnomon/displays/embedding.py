@@ -6,7 +6,7 @@ from gnomon.displays import _layers as layers
 from gnomon.displays import _plane as plane
 from gnomon.displays._reading import embed, posterior_covariance
 from gnomon.displays._regions import decision_regions
-from gnomon.displays._style import axes_or_new, read_labels, tidy
+from gnomon.displays._style import axes_or_new, class_names, codes_among, read_labels, tidy
 
 UNCERTAINTIES = ("auto", "ellipses", "density", "none")
 
@@ -226,8 +226,7 @@ class EmbeddingDisplay:
     def _draw_behind(self, Z, labels):
         self.regions_ = self.links_ = None
         if self.regions is not None:
-            names = np.unique(self.regions.classes) if labels is None else labels.classes.names
-            self.regions_ = layers.draw_regions(self.ax_, self.regions, names)
+            self.regions_ = layers.draw_regions(self.ax_, self.regions, class_names(labels))
         if self.links is not None:
             self.links_ = layers.draw_links(self.ax_, Z, layers.edges_of(self.links, len(Z)))
 
@@ -252,7 +251,9 @@ class EmbeddingDisplay:
     def _draw_points(self, Z, labels, hidden, size):
         """All points; over a density only the labelled ones, and only where they are few."""
         self.points_ = []
-        predicted = plane.codes_of(self.predicted, labels)
+        predicted = self.predicted
+        if predicted is not None:
+            predicted = codes_among(predicted, class_names(labels))
         size = size or float(np.clip(12_000 / max(len(Z), 1), 4, 36))
         if not hidden:
             self.points_ = layers.draw_points(self.ax_, Z, labels, predicted, size)
@@ -271,7 +272,7 @@ class EmbeddingDisplay:
         if self.mixture is not None:
             pair = plane.pair(self.components, self.embedding)
             covariances = np.asarray(self.mixture.covariances)[:, pair, :][:, :, pair]
-            codes = np.searchsorted(np.unique(self.mixture.classes), self.mixture.classes)
+            codes = codes_among(self.mixture.classes, class_names(labels))
             means = np.asarray(self.mixture.means)[:, pair]
             self.mixture_ = layers.draw_mixture(self.ax_, means, covariances, codes, level)
 

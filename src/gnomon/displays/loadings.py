@@ -92,6 +92,8 @@ class LoadingsDisplay:
             raise TypeError(f"{type(model).__name__} has no components_, so it has no loadings")
         loadings = np.asarray(model.components_, dtype=float)
         sd = getattr(model, "loadings_sd_", None)
+        if n_bootstrap and X is None:
+            raise ValueError(f"n_bootstrap == {n_bootstrap!r} needs the rows: pass X")
         if n_bootstrap:
             sd = bootstrap_sd(estimator, X, y, n_bootstrap, random_state)
         display = cls(

@@ -117,12 +117,18 @@ def _gaps(X) -> Gaps:
     if hasattr(X, "toarray"):
         return Gaps(0.0, np.zeros((1, 1)), X.shape)
     values = np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X)
-    missing = values != values if values.dtype.kind == "O" else np.isnan(values.astype(float))
+    missing = _are_missing(values)
     rows, columns = (np.linspace(0, s, min(s, MOST_CELLS) + 1).astype(int) for s in missing.shape)
     sums = np.add.reduceat(missing.astype(float), rows[:-1], axis=0)
     sums = np.add.reduceat(sums, columns[:-1], axis=1)
     cells = np.outer(np.diff(rows), np.diff(columns))
     return Gaps(float(missing.mean()), sums / cells, missing.shape)
+
+
+def _are_missing(values):
+    if values.dtype.kind != "O":
+        return np.isnan(values.astype(float))
+    return np.array([[v is None or bool(v != v) for v in row] for row in values])
 
 
 def _degrees(edges, labels: Labels | None, n) -> Degrees:
