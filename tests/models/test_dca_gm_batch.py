@@ -24,7 +24,7 @@ def problem(rng):
     order = np.argsort(y[1000:1500], kind="stable")
     chunks[1000:1500][order] = np.arange(500) // 5
     codes = np.where(np.arange(n) < 1000, y, -1)
-    return Problem(Matrix(X), codes, chunks, np.ones(n), owners([2, 2, 2]), 2)
+    return Problem(Matrix(X), codes, chunks, np.ones(n), owners([2, 2, 2]), 2, 8)
 
 
 def test_batches_hold_every_row_once_and_whole_chunks(problem, rng):

@@ -19,7 +19,7 @@ def problem(rng):
     chunks[[1, 3, 5]] = 0
     codes[41:] = -1
     codes[41] = 2
-    return Problem(Matrix(X), codes, chunks, np.ones(60), owners([1, 1, 1]), 2)
+    return Problem(Matrix(X), codes, chunks, np.ones(60), owners([1, 1, 1]), 2, 4)
 
 
 def test_folds_are_balanced_keep_chunks_and_the_last_label(problem, rng):

@@ -82,7 +82,7 @@ class DCAGM(IterativeFit, MixtureProjection, BaseEstimator):
         or as the solver ended. They decide about distances, not about the classifier.
     standardize : bool, default=True
         Whether features are brought to unit variance; if not, they are all divided by one
-        number.
+        number. Use False where scales mean something: counts of words, principal components.
     batch_size : int, default=None
         Fit on batches of about this many rows at a time, an iteration being once through all
         of them; for rows that are many. Not with ``solver="joint"``.
@@ -309,7 +309,9 @@ class DCAGM(IterativeFit, MixtureProjection, BaseEstimator):
             )
         owner = dca_gm_problem.owners(self._numbers(classes.names))
         data, lift = dca_gm_problem.in_row_space(standard.data, q)
-        return standard, Problem(data, classes.codes, chunks, weights, owner, q), lift
+        n_varying = np.count_nonzero(standard.factors)
+        problem = Problem(data, classes.codes, chunks, weights, owner, q, n_varying)
+        return standard, problem, lift
 
     def _numbers(self, names):
         """The number of Gaussians of each class."""

@@ -46,7 +46,8 @@ class Standard(NamedTuple):
 def standardize(X: Data, weights, *, by_column: bool) -> Standard:
     """X centred, its columns with unit variance each or, with one factor, on average.
 
-    Columns that do not vary, but for rounding, have the factor zero.
+    With more columns than rows it is the eigenvalues of the covariance that are not zero that
+    have mean 1. Columns that do not vary, but for rounding, have the factor zero.
     """
     mean, centered = center(Weighted(X, weights)) if np.ptp(weights) else center(X)
     centered = centered.X if isinstance(centered, Weighted) else centered
@@ -56,6 +57,7 @@ def standardize(X: Data, weights, *, by_column: bool) -> Standard:
         top = spread[varies].max()
         spread = np.full(len(spread), top * np.sqrt(np.mean((spread * varies / top) ** 2)))
     factors = np.where(varies, 1 / np.where(varies, spread, 1.0), 0.0)
+    factors *= np.sqrt(min(1.0, weights.sum() / max(varies.sum(), 1)))
     return Standard(mean, factors, Scaled(centered, factors))
 
 

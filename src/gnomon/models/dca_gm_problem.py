@@ -18,7 +18,8 @@ START_SHRINKAGE = 0.01
 class Problem(NamedTuple):
     """Data in standard units, what is known of its rows, and the sizes of the model.
 
-    Class codes and chunk ids are -1 where there is none; owner is the class of each Gaussian.
+    Class codes and chunk ids are -1 where there is none; owner is the class of each Gaussian;
+    n_varying is the number of columns that vary before any change of basis.
     """
 
     X: Data
@@ -27,6 +28,7 @@ class Problem(NamedTuple):
     weights: np.ndarray
     owner: np.ndarray
     q: int
+    n_varying: int
 
     @property
     def rows(self) -> Rows:
@@ -49,8 +51,17 @@ def groups(problem: Problem) -> Groups:
 
 
 def start_directions_of(problem: Problem) -> np.ndarray:
-    """Discriminant directions, padded by principal ones (d, q)."""
-    return start_directions(problem.X, groups(problem), problem.q, START_SHRINKAGE)
+    """Discriminant directions, padded by principal ones (d, q).
+
+    Where the groups leave fewer degrees of freedom than there are directions to vary in, the
+    within-group covariance is singular, and shrunk by the mean of its eigenvalues that are not 0.
+    """
+    known = groups(problem)
+    inside = known.ids >= 0
+    spare = max(known.weights[inside].sum() - len(np.unique(known.ids[inside])), 1.0)
+    variance = min(problem.n_varying, problem.weights.sum())
+    shrinkage = START_SHRINKAGE if variance <= spare else variance / spare
+    return start_directions(problem.X, known, problem.q, shrinkage)
 
 
 def start(problem: Problem, rows: Rows, settings: Settings, rng=None) -> State:
