@@ -1,7 +1,8 @@
 """Cells of a table: run once, kept in a file, summed up beside the paper's figures.
 
-A run appends a line of JSON for each finished cell and skips those it finds, so that it goes on
-where it stopped. The summary, with versions and machine, is what is committed.
+A run appends a line of JSON for each cell and skips those it finds finished, so that it goes on
+where it stopped and tries again what failed. The summary, with versions and machine, is what is
+committed.
 """
 
 import argparse
@@ -42,7 +43,8 @@ class Cells:
         if self.path.exists():
             for line in self.path.read_text().splitlines():
                 record = json.loads(line)
-                self.done[tuple(record["key"])] = record
+                if "failure" not in record["values"]:
+                    self.done[tuple(record["key"])] = record
 
     def run(self, key, compute):
         """Values of a cell, a dictionary of floats: kept ones, or computed now and kept."""

@@ -33,7 +33,8 @@ def load(name):
     else:
         data["X"] = stored["X"].astype(float)
     if "A_row" in stored:
-        rows, columns = stored["A_row"].astype(int), stored["A_col"].astype(int)
+        # liblinear takes sparse inputs with 32-bit indices only.
+        rows, columns = stored["A_row"].astype(np.int32), stored["A_col"].astype(np.int32)
         n = data["X"].shape[0]
         pairs = np.r_[rows, columns], np.r_[columns, rows]
         data["A"] = sparse.csr_array((np.ones(2 * len(rows)), pairs), shape=(n, n))

@@ -15,7 +15,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.semi_supervised import SelfTrainingClassifier
 
-from gnomon import LabelledOnly, SemiSupervisedSplit, labelled_scorer
+from gnomon import PRPCA, LabelledOnly, Links, SemiSupervisedSplit, labelled_scorer
 
 
 @pytest.fixture
@@ -182,3 +182,28 @@ def test_strings_with_none_are_scored_as_classes(partly_labelled_iris):
 def test_splitter_repr_and_clone_of_a_search(partly_labelled_iris):
     search = GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [1]}, cv=SemiSupervisedSplit(5))
     assert "SemiSupervisedSplit" in repr(clone(search).cv)
+
+
+def test_links_pass_whole_and_rows_are_cut(rng):
+    y = np.arange(60) % 3
+    X = rng.standard_normal((60, 6)) + 2 * np.eye(3, 6)[y]
+    A = np.triu(rng.random((60, 60)) < np.where(y[:, None] == y, 0.3, 0.02), 1)
+    shown = np.where(np.arange(60) % 2, y, -1)
+    model = make_pipeline(PRPCA(2), LabelledOnly(KNeighborsClassifier(1)))
+    links, splitter = Links(A | A.T), SemiSupervisedSplit(3)
+    result = cross_validate(
+        model,
+        X,
+        shown,
+        cv=splitter,
+        scoring=labelled_scorer("accuracy"),
+        params={"prpca__links": links, "prpca__sample_index": np.arange(60)},
+        error_score="raise",
+    )
+    by_hand = []
+    for train, test in splitter.split(X, shown):
+        fitted = PRPCA(2).fit(X[train], links=links, sample_index=train)
+        known = train[shown[train] >= 0]
+        neighbour = KNeighborsClassifier(1).fit(fitted.transform(X[known]), shown[known])
+        by_hand.append(neighbour.score(fitted.transform(X[test]), shown[test]))
+    assert_allclose(result["test_score"], by_hand)
