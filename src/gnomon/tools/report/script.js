@@ -14,7 +14,9 @@
   }));
   const NONE = 65535;
   const LARGE = 20000, MOST_ELLIPSES = 2000;
-  const PALETTE = ["#3f90da", "#ffa90e", "#bd1f01", "#832db6", "#4f9e54", "#a96b59", "#e76300", "#92dadd", "#b9ac70", "#d96fb4"];
+  const ON_LIGHT = ["#3f90da", "#ffa90e", "#bd1f01", "#832db6", "#4f9e54", "#a96b59", "#e76300", "#92dadd", "#b9ac70", "#d96fb4"];
+  const ON_DARK = ["#5aa6ee", "#ffb833", "#f0553a", "#b886e6", "#6cc072", "#c79281", "#ff8a3d", "#92dadd", "#cfc389", "#e78cc6"];
+  let PALETTE = ON_LIGHT;
   const VIRIDIS = ["#440154", "#482878", "#3e4a89", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b", "#fde725"];
   const SHAPES = 4;
 
@@ -29,7 +31,8 @@
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   let ink = {};
   const readTheme = () => {
-    ink = { text: css("--ink"), soft: css("--soft"), line: css("--line"), grid: css("--grid"), none: css("--none"), plot: css("--plot"), accent: css("--accent") };
+    ink = { text: css("--ink"), soft: css("--soft"), line: css("--line"), grid: css("--grid"), none: css("--none"), plot: css("--plot") };
+    PALETTE = parseInt(ink.plot.slice(1, 3), 16) < 128 ? ON_DARK : ON_LIGHT;
   };
   const mix = (a, b, t) => {
     const part = (hex, i) => parseInt(hex.slice(1 + 2 * i, 3 + 2 * i), 16);
@@ -145,7 +148,7 @@
     const v = state.view, bottom = state.height - margin.bottom;
     context.font = "12px system-ui, sans-serif";
     context.lineWidth = 1;
-    const [xs, xd] = ticks(v.x0, v.x1, Math.max(3, state.width / 110)), [ys, yd] = ticks(v.y0, v.y1, 6);
+    const [xs, xd] = ticks(v.x0, v.x1, Math.max(4, state.width / 110)), [ys, yd] = ticks(v.y0, v.y1, 6);
     context.strokeStyle = ink.grid;
     context.fillStyle = ink.soft;
     context.textAlign = "center"; context.textBaseline = "top";

@@ -56,7 +56,7 @@ def score(subject):
         rows.append(("permuted labels", found.control, None, None))
         sentence += f" {_verdict(found)}"
     if found.baseline is not None:
-        rows.append(("always the same guess", found.baseline, None, None))
+        rows.append(("a constant guess", found.baseline, None, None))
     values = [v for row in rows for v in row[1:] if v is not None]
     bounds = (0.0, 1.0) if name == "accuracy" else (min(*values, 0.0), max(values))
     if name not in ("accuracy", "R²"):
