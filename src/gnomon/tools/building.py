@@ -33,7 +33,7 @@ class Built(NamedTuple):
     choice: DimensionChoice | None
 
 
-def build(asked: Question, ready: Prepared, note) -> Built:
+def build(asked: Question, ready: Prepared, note, *, progress=False) -> Built:
     """The estimator that the question asks for."""
     name = _choose(asked, ready)
     if name not in MODELS:
@@ -47,12 +47,12 @@ def build(asked: Question, ready: Prepared, note) -> Built:
     components, choice = asked.components, None
     own = name in OWN_CHOICE and np.prod(ready.X.shape) <= LARGE
     if components == "auto" and not own:
-        components, choice = _dimension(public, ready, note)
+        components, choice = _dimension(public, ready, note, progress)
     asked = asked._replace(components=components)
     return Built(cls(**_parameters(cls, asked, name, ready.kind)), choice)
 
 
-def _dimension(public, ready, note):
+def _dimension(public, ready, note, progress):
     """The number of dimensions that predicts held-out labels best, or a stated guess."""
     n, d = ready.X.shape
     guess = max(1, min(MOST_COMPONENTS, d - 1, n - 1))
@@ -63,8 +63,9 @@ def _dimension(public, ready, note):
         model = gnomon.PPCA(n_components="auto", random_state=0).fit(ready.X)
         return model.n_components_, None
     sizes = [size for size in SIZES if size < min(n // 2, d)] or [1]
+    options = {"models": [public], "n_components": sizes, "progress": progress}
     try:
-        choice = gnomon.choose_dimension(ready.X, ready.y, models=[public], n_components=sizes)
+        choice = gnomon.choose_dimension(ready.X, ready.y, **options)
     except ValueError as error:
         size = min(2, guess)
         note(f"{size} dimensions were taken; they could not be chosen: {error}")

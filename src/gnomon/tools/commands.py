@@ -46,8 +46,9 @@ def _written(console, folder, model, table, ready, asked, X):
 
 def _fitted(console, asked, ready):
     """The fitted model, X as it took it, and how its number of dimensions was chosen."""
-    with console.stage("choosing the model"), console.warnings_as_notes():
-        model, choice = building.build(asked, ready, console.note)
+    with console.warnings_as_notes():
+        progress = "auto" if console.is_talking else False
+        model, choice = building.build(asked, ready, console.note, progress=progress)
     X = building.fill_gaps(model, ready.X, console.note)
     with console.stage(f"fitting {type(model).__name__}") as tell, console.warnings_as_notes():
         if "callback" in model.get_params():

@@ -106,6 +106,7 @@ def choose_dimension(
     criterion="auto",
     cv=5,
     n_jobs=None,
+    progress="auto",
     random_state=0,
 ):
     """Choose the number of components by a criterion against it, for several models.
@@ -130,6 +131,8 @@ def choose_dimension(
         Number of folds.
     n_jobs : int, default=None
         Processes for "prediction".
+    progress : bool or "auto", default="auto"
+        Whether "prediction" shows a progress bar; "auto" does so on a terminal.
     random_state : int, default=0
         Makes the folds.
 
@@ -159,7 +162,7 @@ def choose_dimension(
         if y is None:
             raise ValueError("y is None; criterion == 'prediction' needs outputs to predict")
         sizes = _sizes(n_components, np.shape(X))
-        settings = {"cv": cv, "n_jobs": n_jobs, "random_state": random_state}
+        settings = {"cv": cv, "n_jobs": n_jobs, "progress": progress, "random_state": random_state}
         result = compare(X, y, models=models, n_components=sizes, control=False, **settings)
         return _from_comparison(result)
     X = check_array(X, dtype=(np.float64, np.float32))
