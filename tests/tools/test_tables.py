@@ -15,7 +15,8 @@ from pyarrow import csv, feather, parquet
 
 from gnomon.exceptions import TableError
 from gnomon.tools import tables
-from gnomon.tools.tables import as_numbers, as_texts, kind_of, read_table
+from gnomon.tools.columns import as_numbers, as_texts, kind_of
+from gnomon.tools.tables import read_table
 
 TEXT = "name,size,when,kind\na,1.5,2020-01-01,x\nb,,2020-01-03,y\nc,3,,x\n"
 

@@ -27,9 +27,6 @@ Target = Annotated[
 ]
 Id = Annotated[str | None, typer.Option("--id", help="Column with the names of the rows.")]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.")]
-OutFile = Annotated[
-    Path | None, typer.Option("--out", "-o", help="csv or parquet file; - for the screen.")
-]
 Encoding = Annotated[str, typer.Option(help="Of a text file, as latin-1 or utf-16.")]
 Separator = Annotated[
     str | None, typer.Option(help="Between cells of a text file; found if not given.")
@@ -159,55 +156,46 @@ def fit(
     )
 
 
-@app.command(epilog="Example: `gnomon transform wine/model.gnomon new.csv --out -`")
-def transform(
-    model: ModelFile,
-    table: TableFile,
-    out: OutFile = None,
-    encoding: Encoding = "utf-8",
-    separator: Separator = None,
-    decimal: Decimal = ".",
-    quiet: Quiet = False,
-    as_json: Json = False,
-    debug: Debug = False,
-):
-    """Place the rows of a table in the picture of a model, with standard deviations."""
-    say, reading = Say(quiet, as_json, debug), Reading(encoding, separator, decimal)
-    _run("transform", say, model_path=model, path=table, out=out, reading=reading)
+def _of_model(name, help, example, out_help="csv or parquet file; - for the screen."):
+    """Add a command that takes a model and a table and writes a file."""
+
+    @app.command(name, help=help, epilog=f"Example: `gnomon {name} {example}`")
+    def command(
+        model: ModelFile,
+        table: TableFile,
+        out: Annotated[Path | None, typer.Option("--out", "-o", help=out_help)] = None,
+        encoding: Encoding = "utf-8",
+        separator: Separator = None,
+        decimal: Decimal = ".",
+        quiet: Quiet = False,
+        as_json: Json = False,
+        debug: Debug = False,
+    ):
+        say, reading = Say(quiet, as_json, debug), Reading(encoding, separator, decimal)
+        _run(name, say, model_path=model, path=table, out=out, reading=reading)
 
 
-@app.command(epilog="Example: `gnomon predict wine/model.gnomon new.csv`")
-def predict(
-    model: ModelFile,
-    table: TableFile,
-    out: OutFile = None,
-    encoding: Encoding = "utf-8",
-    separator: Separator = None,
-    decimal: Decimal = ".",
-    quiet: Quiet = False,
-    as_json: Json = False,
-    debug: Debug = False,
-):
-    """Predict the target of the rows of a table, with probabilities for classes."""
-    say, reading = Say(quiet, as_json, debug), Reading(encoding, separator, decimal)
-    _run("predict", say, model_path=model, path=table, out=out, reading=reading)
-
-
-@app.command(epilog="Example: `gnomon impute wine/model.gnomon wine.csv --out filled.csv`")
-def impute(
-    model: ModelFile,
-    table: TableFile,
-    out: OutFile = None,
-    encoding: Encoding = "utf-8",
-    separator: Separator = None,
-    decimal: Decimal = ".",
-    quiet: Quiet = False,
-    as_json: Json = False,
-    debug: Debug = False,
-):
-    """Fill the gaps of a table, and say how sure each filling is."""
-    say, reading = Say(quiet, as_json, debug), Reading(encoding, separator, decimal)
-    _run("impute", say, model_path=model, path=table, out=out, reading=reading)
+_of_model(
+    "transform",
+    "Place the rows of a table in the picture of a model, with standard deviations.",
+    "wine/model.gnomon new.csv --out -",
+)
+_of_model(
+    "predict",
+    "Predict the target of the rows of a table, with probabilities for classes.",
+    "wine/model.gnomon new.csv",
+)
+_of_model(
+    "impute",
+    "Fill the gaps of a table, and say how sure each filling is.",
+    "wine/model.gnomon wine.csv --out filled.csv",
+)
+_of_model(
+    "report",
+    "Write the report of a model on a table: one HTML file that opens offline.",
+    "wine/model.gnomon wine.csv --out wine.html",
+    out_help="HTML file; report.html if not given.",
+)
 
 
 @app.command(epilog="Example: `gnomon compare wine.csv --target class --out wine`")
@@ -263,23 +251,6 @@ def compare(
             "seed": seed,
         },
     )
-
-
-@app.command(epilog="Example: `gnomon report wine/model.gnomon wine.csv --out wine.html`")
-def report(
-    model: ModelFile,
-    table: TableFile,
-    out: Annotated[Path, typer.Option("--out", "-o", help="HTML file.")] = Path("report.html"),
-    encoding: Encoding = "utf-8",
-    separator: Separator = None,
-    decimal: Decimal = ".",
-    quiet: Quiet = False,
-    as_json: Json = False,
-    debug: Debug = False,
-):
-    """Write the report of a model on a table: one HTML file that opens offline."""
-    say, reading = Say(quiet, as_json, debug), Reading(encoding, separator, decimal)
-    _run("report", say, model_path=model, path=table, out=out, reading=reading)
 
 
 @app.command(epilog="Example: `gnomon inspect wine/model.gnomon`")

@@ -10,18 +10,17 @@ import gnomon
 from gnomon.exceptions import TableError
 from gnomon.tools import building, results, workflow
 from gnomon.tools.evaluation import held_out, is_labelled
-from gnomon.tools.recipe import SCALES, apply
+from gnomon.tools.recipe import apply
 from gnomon.tools.report import Subject, write_report
 from gnomon.tools.tables import read_table
 
 # What of a comparison goes to its table.
 COMPARED = ("model", "n_components", "score", "sd", "chosen", "mark", "control", "seconds")
-TASKS = ("auto", "classes", "numbers")
 
 
 def fit(console, *, path, out, reading, asked):
     """Fit a model to a table; write embedding, predictions, model and report."""
-    asked = _question(asked)
+    asked = workflow.read_question(asked)
     with console.stage(f"reading {path}"):
         table = read_table(path, **reading._asdict())
         ready = workflow.prepare(table, asked, console.note)
@@ -101,10 +100,10 @@ def impute(console, *, model_path, path, out, reading):
 
 def compare(console, *, path, out, reading, asked, components, models, time_limit):
     """Compare projections on a table; say which one to use."""
-    asked = _question({"components": "auto", "supervision": None} | asked)
+    asked = workflow.read_question({"components": "auto", "supervision": None} | asked)
     if asked.target is None:
         raise TableError("compare scores by the target; name its column with --target")
-    sizes = [_number("--components", part, int) for part in components.split(",")]
+    sizes = [workflow.read_number("--components", part, int) for part in components.split(",")]
     with console.stage(f"reading {path}"):
         table = read_table(path, **reading._asdict())
         ready = workflow.prepare(table, asked, console.note)
@@ -142,7 +141,7 @@ def report(console, *, model_path, path, out, reading):
         score = _score(fitted.model, X, ready, tell)
     subject = Subject.of(fitted.model, table, ready, asked, X, note=console.note)
     subject.score = score
-    _conclude(console, subject, _write_report(console, out, subject))
+    _conclude(console, subject, _write_report(console, out or Path("report.html"), subject))
 
 
 def demo(console, *, out):
@@ -187,30 +186,6 @@ def inspect(console, *, model_path):
         "checksum": "right",
     }
     console.result({name: value for name, value in pairs.items() if value is not None})
-
-
-def _question(asked):
-    """The options of a command as a `Question`, checked."""
-    for name, value, options in (
-        ("--task", asked["task"], TASKS),
-        ("--scale", asked["scale"], SCALES),
-    ):
-        if value not in options:
-            raise TableError(f"{name} {value!r}; accepted are {', '.join(options)}")
-    asked = workflow.Question(**asked)
-    return asked._replace(
-        components=_number("--components", asked.components, int),
-        supervision=_number("--supervision", asked.supervision, float),
-    )
-
-
-def _number(option, value, kind):
-    if value is None or value == "auto":
-        return value
-    try:
-        return kind(value)
-    except ValueError:
-        raise TableError(f"{option} {value!r}; a number or auto is wanted") from None
 
 
 def _opened(console, model_path, path, reading):

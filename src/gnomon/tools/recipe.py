@@ -16,7 +16,8 @@ import numpy as np
 from scipy import sparse
 
 from gnomon.exceptions import TableError
-from gnomon.tools.tables import Table, as_numbers, as_texts, kind_of
+from gnomon.tools.columns import as_numbers, as_texts, kind_of
+from gnomon.tools.tables import Table
 
 MAX_LEVELS = 50
 SCALES = ("auto", "standard", "none")

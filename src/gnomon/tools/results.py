@@ -9,8 +9,8 @@ import pyarrow as pa
 from gnomon.exceptions import TableError
 from gnomon.inference.files import atomic_file
 from gnomon.tools.building import latent, standard_deviations
+from gnomon.tools.columns import as_numbers, as_texts
 from gnomon.tools.recipe import Recipe, indicators_of
-from gnomon.tools.tables import as_numbers, as_texts
 
 # Rows that are written at a time.
 BATCH_ROWS = 2**16

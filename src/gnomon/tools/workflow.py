@@ -8,9 +8,11 @@ import numpy as np
 import gnomon
 from gnomon.exceptions import TableError
 from gnomon.tools import modelfile
-from gnomon.tools.recipe import Recipe, apply, plan
-from gnomon.tools.tables import Table, as_numbers, as_texts, kind_of, read_table
+from gnomon.tools.columns import as_numbers, as_texts, kind_of
+from gnomon.tools.recipe import SCALES, Recipe, apply, plan
+from gnomon.tools.tables import Table, read_table
 
+TASKS = ("auto", "classes", "numbers")
 # A column of whole numbers with no more different values than this is read as classes.
 FEW_CLASSES = 20
 
@@ -50,6 +52,31 @@ class Fitted(NamedTuple):
     model: Any
     recipe: Recipe
     asked: Question
+
+
+def read_question(asked) -> Question:
+    """The options of a command as a `Question`, checked."""
+    for name, value, options in (
+        ("--task", asked["task"], TASKS),
+        ("--scale", asked["scale"], SCALES),
+    ):
+        if value not in options:
+            raise TableError(f"{name} {value!r}; accepted are {', '.join(options)}")
+    question = Question(**asked)
+    return question._replace(
+        components=read_number("--components", question.components, int),
+        supervision=read_number("--supervision", question.supervision, float),
+    )
+
+
+def read_number(option, value, kind):
+    """A number from what was typed; None and auto stay."""
+    if value is None or value == "auto":
+        return value
+    try:
+        return kind(value)
+    except ValueError:
+        raise TableError(f"{option} {value!r}; a number or auto is wanted") from None
 
 
 def prepare(table: Table, asked: Question, note) -> Prepared:

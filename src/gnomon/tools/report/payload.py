@@ -6,8 +6,8 @@ import json
 import numpy as np
 import pyarrow as pa
 
+from gnomon.tools.columns import as_numbers, as_texts, kind_of
 from gnomon.tools.report.sections import first_of
-from gnomon.tools.tables import as_numbers, as_texts, kind_of
 
 NO_VALUE = 65535
 MAX_AXES = 6
