@@ -123,16 +123,6 @@ def link_citations(app, docname, source):
     )
 
 
-def list_guides(app, docname, source):
-    """Put every page that no other list has on the page of guides."""
-    if docname != "guides":
-        return
-    placed = {"index", "guides", "quickstart", "api", "project"}
-    placed |= {"errata", "references", "adding_a_model", "architecture"}
-    names = sorted(path.stem for path in HERE.glob("*.md") if path.stem not in placed)
-    source[0] += "\n".join(["\n```{toctree}", ":maxdepth: 2", "", *names, "```", ""])
-
-
 def skip_inherited(app, what, name, obj, skip, options):
     """Leave out what scikit-learn documents: its pages, not ours, are the reference for it."""
     home = getattr(obj, "__module__", None) or ""
@@ -152,6 +142,5 @@ def quote_attributes(app, what, name, obj, options, lines):
 def setup(app):
     """Connect the hooks above."""
     app.connect("source-read", link_citations)
-    app.connect("source-read", list_guides)
     app.connect("autodoc-skip-member", skip_inherited)
     app.connect("autodoc-process-docstring", quote_attributes, priority=400)
