@@ -1,8 +1,8 @@
 """
-Strength of supervision with two labels a class
-===============================================
+Strength of supervision with three labels a class
+=================================================
 
-The same rows, with two labels a class, as the outputs take a growing share of the energy.
+The same rows, with three labels a class, as the outputs take a growing share of the energy.
 At zero the map is PCA; at one it keeps only what predicts the labels. ``"auto"`` chooses by
 trials on the labelled rows alone. The classes lie in a plane that is hidden by stronger
 variation which all of them share.
@@ -15,7 +15,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from gnomon import SPPCA
 from gnomon.datasets import make_classes
 
-sample = make_classes(600, 20, n_classes=8, separation=6, labelled_per_class=2)
+sample = make_classes(600, 20, n_classes=8, separation=6, labelled_per_class=3)
 X, truth, y = sample.X, sample.y, sample.labels
 labelled = y >= 0
 

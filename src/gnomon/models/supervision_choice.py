@@ -30,6 +30,7 @@ from gnomon.models.supervision_votes import (
     Ballot,
     Votes,
     elect,
+    held_out_evidence,
     left_out_evidence,
     left_out_gain,
     shares,
@@ -44,7 +45,7 @@ SMALL_POOL = 40
 LEAST_LEVEL, LARGEST_LOSS = 0.2, 3.0
 ERROR_WEIGHT = 0.25
 FIRST_DISAGREEMENT, LOSS_AFTER_VOTES = 0.25, 0.5
-FINDS_LABELS, BEATS_PCA = 1.8, 2.0
+FINDS_LABELS, FINDS_IN_TRIALS, BEATS_PCA = 1.8, 2.7, 2.0
 # Fewer rows with numbers say nothing of rows left out.
 LEAST_NUMBERS = 5
 MOST_UNLABELLED = 1500
@@ -102,12 +103,18 @@ def choose(pool: Pool, Y, observed, q, codes, rng) -> Choice:
     votes = votes_of(pool, labelled, ballot.F, candidates, q, fits)
     share = shares(votes, stage_one_votes(fits, labelled, ballot.F), labelled.codes.max() + 1)
     apart = disagreement(votes, share, ballot.weights)
-    first = _choice(candidates, trial, apart, left_out_evidence(fits, labelled) > FINDS_LABELS)
+    first = _choice(candidates, trial, apart, _finds_classes(labelled, splits, fits))
     if first.s == 0 or not len(ballot.rows):
         return first
-    elected, share, fits = elect(pool, labelled, ballot, candidates, q, fits)
+    elected, share, fits = elect(pool, labelled, ballot, candidates, q, share)
     votes = votes_of(pool, labelled, ballot.F, candidates, q, fits)
     return _after_votes(first, candidates, disagreement(votes, share, ballot.weights), elected)
+
+
+def _finds_classes(labelled, splits, fits):
+    """Whether stage 1 finds the classes of rows left out, alone or in trials."""
+    alone = left_out_evidence(fits, labelled) > FINDS_LABELS
+    return alone or held_out_evidence(labelled, splits, fits) > FINDS_IN_TRIALS
 
 
 def _can_be_tried(labelled):
@@ -164,7 +171,6 @@ def _after_votes(first, candidates, apart, votes) -> Choice:
     loss = first.curve.loss + ERROR_WEIGHT * first.curve.error
     criterion = LOSS_AFTER_VOTES * loss + apart
     # Without supervision the votes change nothing, and the first round has ruled it out.
-    criterion[0] = np.inf
-    chosen = candidates[int(np.argmin(criterion))]
+    chosen = candidates[1 + int(np.argmin(criterion[1:]))]
     curve = first.curve._replace(disagreement=apart, criterion=criterion)
     return Choice(float(chosen.s), int(chosen.pool), False, curve, votes)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gnomon.models.completion import TINY, Completion, complete
+from gnomon.models.completion import TINY, Completion, complete, recomplete
 from gnomon.models.supervision import Pool, label_block
 from gnomon.models.supervision_trials import (
     LARGEST_ERROR,
@@ -76,13 +76,17 @@ def class_codes(labelled: Labelled) -> np.ndarray:
     return labelled.Y[first]
 
 
-def elect(pool: Pool, labelled: Labelled, ballot: Ballot, candidates, q, fits):
-    """Votes after two rounds, and stage 1 that they complete on each pool."""
-    for jury in (candidates, [c for c in candidates if c.s > 0]):
-        cast = votes_of(pool, labelled, ballot.F, jury, q, fits)
-        first = stage_one_votes(fits, labelled, ballot.F)
-        share = shares(cast, first, labelled.codes.max() + 1)
-        fits = {p: _second_completion(labelled, ballot, share, p) for p in fits}
+def elect(pool: Pool, labelled: Labelled, ballot: Ballot, candidates, q, share):
+    """Votes after a second round among maps that the first one's ``share`` has completed.
+
+    Also the shares of that round, and stage 1 that its votes complete on each pool.
+    """
+    sizes = {candidate.pool for candidate in candidates}
+    jury = [candidate for candidate in candidates if candidate.s > 0]
+    fits = {p: _second_completion(labelled, ballot, share, p) for p in sizes}
+    cast = votes_of(pool, labelled, ballot.F, jury, q, fits)
+    share = shares(cast, stage_one_votes(fits, labelled, ballot.F), share.shape[1])
+    fits = {p: _second_completion(labelled, ballot, share, p) for p in sizes}
     winners, weights = np.argmax(share, axis=1), np.max(share, axis=1) ** CONFIDENCE_POWER
     Y = class_codes(labelled)[winners]
     return Votes(ballot.rows, labelled.names[winners], Y, weights), share, fits
@@ -114,6 +118,33 @@ def left_out_evidence(fits, labelled: Labelled) -> float:
         rate = np.mean(np.bincount(labelled.codes, hits) / counts)
         scores.append((rate - chance) / error)
     return float(max(scores))
+
+
+def held_out_evidence(labelled: Labelled, splits, fits) -> float:
+    """The same for rows that lose their labels in trials, against the classes they compete with.
+
+    Leaving out one of two labels of a class weakens that class alone; here all competitors are
+    equally short of labels, so that few labels can tell. Repeats of a row are averaged.
+    """
+    codes = class_codes(labelled)
+    held = np.concatenate([split.held for split in splits])
+    chance = np.concatenate([np.full(len(x.held), 1 / len(x.classes)) for x in splits])
+    _, row, counts = np.unique(held, return_inverse=True, return_counts=True)
+    error = np.sqrt(chance.mean() * (1 - chance.mean()) / len(counts))
+    scores = []
+    for p, fit in fits.items():
+        hits = np.concatenate([_found(labelled, split, codes, p, fit.penalty) for split in splits])
+        rates = np.bincount(row, hits - chance) / counts
+        scores.append(rates.mean() / max(error, TINY))
+    return float(max(scores))
+
+
+def _found(labelled, split, codes, p, penalty):
+    """Whether stage 1 without the held rows finds the class of each of them."""
+    fit = recomplete(**labelled.rows(split.kept).arguments(p), penalty=penalty)
+    predicted = fit.offset + labelled.F[split.held, :p] @ fit.B
+    found = split.classes[nearest_code(predicted, codes[split.classes])]
+    return found == labelled.codes[split.held]
 
 
 def left_out_gain(fits, labelled: Labelled) -> float:
