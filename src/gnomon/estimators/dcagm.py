@@ -27,7 +27,7 @@ from gnomon.estimators._validation import (
 from gnomon.estimators.chunks import read_chunks, spread_labels
 from gnomon.linalg.data import as_data
 from gnomon.linalg.scaled import standardize
-from gnomon.models import dca_gm, dca_gm_problem
+from gnomon.models import dca_gm, dca_gm_problem, dca_gm_report
 from gnomon.models.dca_gm_problem import Problem
 
 # Weights used where none is given, and from which "auto" starts.
@@ -241,11 +241,12 @@ class DCAGM(IterativeFit, MixtureProjection, BaseEstimator):
         settings, choices = choose_weights(problem, settings, wanted, options, rng)
         run = solve(problem, settings, options, rng, self._iterate)
         rows, state = problem.rows, run.state._replace(P=lift(run.state.P))
-        state = dca_gm.reported(state, rows, settings, self.metric)
+        state = dca_gm_report.reported(state, rows, settings, self.metric)
         self._keep_state(state, standard, X.dtype)
-        self.density_quantiles_ = dca_gm.density_quantiles(state, rows)
+        self.density_quantiles_ = dca_gm_report.density_quantiles(state, rows)
         self.classes_ = seen.names
-        self.labels_ = np.append(classes.names.astype(object), UNLABELLED)[classes.codes]
+        names = classes.names if classes.names.dtype.kind in "iuf" else classes.names.astype(object)
+        self.labels_ = np.append(names, UNLABELLED)[classes.codes]
         self.unlabelled_weight_ = settings.unlabelled_weight
         self.chunk_weight_ = settings.chunk_weight
         self.weight_scores_ = choices
@@ -257,7 +258,7 @@ class DCAGM(IterativeFit, MixtureProjection, BaseEstimator):
         q = check_integer("n_components", self.n_components, low=1)
         check_option("objective", self.objective, ("invariant", "paper"))
         check_option("covariance", self.covariance, ("class", "gaussian"))
-        check_option("metric", self.metric, dca_gm.METRICS)
+        check_option("metric", self.metric, dca_gm_report.METRICS)
         check_option("standardize", self.standardize, (True, False))
         if self.solver == "joint" and self.objective == "paper":
             raise ValueError(

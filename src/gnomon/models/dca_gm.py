@@ -21,10 +21,8 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh
 
 from gnomon.linalg.data import Data
-from gnomon.linalg.eigen import fix_signs
 from gnomon.stats.discriminant import clusters
 from gnomon.stats.known_rows import Labelled, Rows
 from gnomon.stats.mixture import (
@@ -33,15 +31,12 @@ from gnomon.stats.mixture import (
     Prior,
     Whitened,
     add,
-    class_covariances,
     first_of_class,
     forms,
     gather,
     log_joint,
     log_prior,
-    log_sum,
     m_step,
-    moved,
     no_moments,
     of_class,
     place,
@@ -263,46 +258,11 @@ def _moved_gram(P, D, t):
     return B.T @ B, BD + BD.T
 
 
-METRICS = ("within", "unit", "raw")
-
-
-def reported(state: State, rows: Rows, settings: Settings, metric: str) -> State:
-    """The state in the coordinates wanted.
-
-    "within": the average covariance of the classes is I; "unit": that of all rows is; both
-    with axes in order of how far they part the classes. "raw": as they are.
-    """
-    if metric == "raw":
-        return state
-    K = (state.Z.T * rows.weights) @ state.Z / rows.weights.sum()
-    if not settings.as_printed:
-        K += settings.shrinkage * state.P.T @ state.P
-    average = np.tensordot(state.mixture.alpha, class_covariances(state.mixture), 1)
-    values, V = eigh(K, average)
-    V = V[:, ::-1] if metric == "within" else (V / np.sqrt(values))[:, ::-1]
-    P = state.P @ V
-    signs = np.where(np.sum(fix_signs(P) * P, axis=0) < 0, -1.0, 1.0)
-    V = V * signs
-    return state._replace(P=P * signs, Z=state.Z @ V, mixture=moved(state.mixture, V))
-
-
-def density_quantiles(state: State, rows: Rows, n_quantiles=1001) -> np.ndarray:
-    """Quantiles of log p(z) over the labelled rows, at equal steps from 0 to 1."""
-    densities, weights = [], []
-    for block in rows.blocks:
-        if isinstance(block, Labelled):
-            joint = log_joint(state.mixture, state.Z[block.rows])
-            densities.append(log_sum(joint))
-            weights.append(block.weights)
-    steps = np.linspace(0, 1, n_quantiles)
-    values, w = np.concatenate(densities), np.concatenate(weights)
-    return np.quantile(values, steps, weights=w, method="inverted_cdf")
-
-
 def conjugate(gradient, last_gradient, last_direction) -> np.ndarray:
     """Polak and Ribiere's direction, or the gradient where that would not ascend."""
     if not last_gradient.size:
         return gradient
-    share = np.sum(gradient * (gradient - last_gradient)) / np.sum(last_gradient**2)
+    last = max(np.sum(last_gradient**2), np.finfo(float).tiny)
+    share = np.sum(gradient * (gradient - last_gradient)) / last
     direction = gradient + max(share, 0.0) * last_direction
     return direction if np.sum(direction * gradient) > 0 else gradient
