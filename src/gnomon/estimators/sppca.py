@@ -1,25 +1,11 @@
 """Supervised and semi-supervised probabilistic PCA."""
 
-import warnings
-from typing import NamedTuple
-
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from gnomon.estimators._base import has_gaps
-from gnomon.estimators._fitting import IterativeFit
-from gnomon.estimators._likelihood import (
-    Settings,
-    at_floor,
-    maximise,
-    maximise_with_gaps,
-    noise_rule,
-    paper_em,
-    tolerance,
-)
-from gnomon.estimators._likelihood_subspace import Found, maximise_by_products
-from gnomon.estimators._outputs import KINDS, Targets, encode_targets
-from gnomon.estimators._spectrum import EXTRA
+from gnomon.estimators._likelihood import Settings, maximise_with_gaps
+from gnomon.estimators._likelihood_fit import LikelihoodFit, Rows, read_noise, weighted
+from gnomon.estimators._outputs import KINDS, encode_targets
 from gnomon.estimators._supervised import SupervisedModel
 from gnomon.estimators._validation import (
     check_columns,
@@ -33,10 +19,8 @@ from gnomon.estimators._validation import (
     take_rows,
 )
 from gnomon.inference.fixed_point import Run, iterate
-from gnomon.linalg import eigen
-from gnomon.linalg.data import Weighted, as_data, center
-from gnomon.models import incomplete, sppca, sppca_fitted, sppca_gaps, sppca_statistics
-from gnomon.models.incomplete import observed_share
+from gnomon.linalg.data import center
+from gnomon.models import incomplete, sppca_fitted, sppca_gaps
 from gnomon.models.supervision import pool, pool_size, supervise, truncated
 from gnomon.models.supervision_choice import Choice, choose
 
@@ -44,15 +28,7 @@ SOLVERS = ("auto", "moments", "dual", "subspace", "em")
 SCALES = ("auto", "latent", "energy")
 
 
-class _Rows(NamedTuple):
-    """What a fit is given, checked."""
-
-    X: object
-    targets: Targets
-    weights: np.ndarray | None
-
-
-class SPPCA(IterativeFit, SupervisedModel):
+class SPPCA(LikelihoodFit, SupervisedModel):
     """Supervised probabilistic PCA, semi-supervised where y has unlabelled rows.
 
     Inputs and outputs share latent variables: x = mean + W z + noise, y = W_y z + noise. With
@@ -223,7 +199,7 @@ class SPPCA(IterativeFit, SupervisedModel):
             X, y = take_rows(X, weights > 0), None if y is None else take_rows(y, weights > 0)
             weights = weights[weights > 0]
         targets = encode_targets(y, X.shape[0], self.target, weights)
-        rows = _Rows(X, targets, weights)
+        rows = Rows(X, targets, weights)
         if self.supervision == "likelihood":
             return self._fit_likelihood(rows, q, settings)
         return self._fit_supervised(rows, q)
@@ -240,94 +216,18 @@ class SPPCA(IterativeFit, SupervisedModel):
         check_real("prior", self.prior, low=0)
         check_integer("max_iter", self.max_iter, low=1)
         check_real("tol", self.tol, low=0)
-        return Settings(_read_noise(self.noise), self.target_mean, float(self.prior))
+        return Settings(read_noise(self.noise), self.target_mean, float(self.prior))
 
     def _generator(self):
         return generator(0 if self.random_state is None else self.random_state)
-
-    def _fit_likelihood(self, rows, q, settings):
-        if has_gaps(rows.X):
-            return self._fit_likelihood_with_gaps(rows, q, settings)
-        mean, centered = center(_weighted(rows.X, rows.weights))
-        solver = _route(centered, q, self.solver)
-        fit = {"em": self._run_em, "subspace": self._run_products}.get(solver, self._run_moments)
-        found = fit(centered, rows, q, settings, solver)
-        _warn_at_floor(*at_floor(found.run.state, found.noise), q)
-        state = sppca.canonical(found.run.state, found.basis)
-        return self._keep_likelihood(rows, mean, state, found)
-
-    def _run_moments(self, X, rows, q, settings, solver):
-        dual = solver == "dual"
-        route = sppca_statistics.from_dual if dual else sppca_statistics.from_moments
-        stats, basis = route(X, rows.targets.Y, rows.targets.observed, rows.weights)
-        check_spread(stats.energy)
-        noise = noise_rule(stats, settings)
-        tol = tolerance(stats, self.tol)
-        run = maximise(stats, q, noise, max_iter=self.max_iter, tol=tol, loop=self._iterate)
-        return Found(run, basis, noise, 2 if dual else 1, run.objective[-1])
-
-    def _run_products(self, X, rows, q, settings, solver):
-        options = {"max_iter": self.max_iter, "tol": self.tol, "callback": self.callback}
-        options["energy"] = check_spread(X.squared_norm)
-        rng = self._generator()
-        return maximise_by_products(X, rows.targets, rows.weights, q, settings, rng, **options)
-
-    def _run_em(self, X, rows, q, settings, solver):
-        if settings.noise != "learn" or settings.prior:
-            raise ValueError(
-                f"solver == 'em', noise == {self.noise!r} and prior == {self.prior!r}; the EM of "
-                "the paper accepts noise='learn' and prior=0"
-            )
-        check_spread(X.squared_norm)
-        run = paper_em(
-            X,
-            rows.targets,
-            rows.weights,
-            q,
-            self._generator(),
-            loop=self._iterate,
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
-        free = sppca.Noise(0.0, np.zeros(1))
-        return Found(run, None, free, 2 * len(run.objective), run.objective[-1])
-
-    def _fit_likelihood_with_gaps(self, rows, q, settings):
-        check_columns(rows.X)
-        if settings.target_mean != "likelihood":
-            raise ValueError(
-                f"target_mean == {self.target_mean!r} and X has missing values; accepted with "
-                "these is 'likelihood'"
-            )
-        run, noise = maximise_with_gaps(
-            rows.X.astype(float),
-            rows.targets,
-            rows.weights,
-            q,
-            settings,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            loop=self._iterate,
-        )
-        mean, state = run.state
-        _warn_at_floor(*at_floor(state, noise), q)
-        found = Found(run, None, noise, 2 * len(run.objective), run.objective[-1])
-        return self._keep_likelihood(rows, mean, sppca.canonical(state), found)
-
-    def _keep_likelihood(self, rows, mean, state, found):
-        fitted = sppca_fitted.from_likelihood(mean, state, energy_scale=self.scale == "energy")
-        self._keep(rows, fitted, "likelihood", found.passes)
-        self.log_likelihood_ = found.log_likelihood
-        self._keep_run(found.run, max_iter=self.max_iter)
-        return self
 
     def _fit_supervised(self, rows, q):
         X, targets, weights = rows
         passes, seen = 0, 1.0
         if has_gaps(X):
-            seen = observed_share(X, weights)
+            seen = incomplete.observed_share(X, weights)
             X, passes = self._fill(X, weights, q)
-        mean, centered = center(_weighted(X, weights))
+        mean, centered = center(weighted(X, weights))
         rng = self._generator()
         labels = targets.Y, targets.observed
         space = pool(centered, pool_size(q), rng, leading=q)
@@ -380,36 +280,3 @@ class SPPCA(IterativeFit, SupervisedModel):
             vars(self).pop(name, None)
         if coding.kind == "classes":
             self.classes_ = coding.classes
-
-
-def _weighted(X, weights):
-    return as_data(X) if weights is None else Weighted(as_data(X), weights)
-
-
-def _route(X, q, solver):
-    """The cheapest route; a basis that would soon fill the space is formed at once."""
-    solver = eigen.route(X, q) if solver == "auto" else solver
-    if solver == "subspace" and 4 * (q + EXTRA) >= min(X.shape):
-        return "dual" if X.shape[0] < X.shape[1] else "moments"
-    return solver
-
-
-def _read_noise(noise):
-    """The noise rule: a word, a ratio as a float, or a pair of levels."""
-    if isinstance(noise, str):
-        return check_option("noise", noise, ("learn", "per_output"))
-    if isinstance(noise, tuple | list) and len(noise) == 2:
-        return tuple(check_real("noise", level, low=0, open_low=True) for level in noise)
-    return check_real("noise", noise, low=0, open_low=True)
-
-
-def _warn_at_floor(inputs, outputs, q):
-    if inputs or outputs:
-        which = " and ".join(name for name, low in (("x", inputs), ("y", outputs)) if low)
-        warnings.warn(
-            f"n_components == {q} explains all variance of {which}: that noise is held at its "
-            "floor, and without it the likelihood has no maximum; use fewer components, more "
-            "labelled rows, or fix the noise",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
