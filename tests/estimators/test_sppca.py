@@ -16,8 +16,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from gnomon import PPCA, SPPCA
+from gnomon.linalg.data import Blocks, Matrix
 
 LIKELIHOOD = {"supervision": "likelihood"}
+ROUTES = [{"supervision": 0.5}, LIKELIHOOD, {"solver": "dual", **LIKELIHOOD}]
 
 
 @pytest.fixture
@@ -450,6 +452,15 @@ def test_sparse_is_dense(rng, settings):
         assert_allclose(model.predict_proba(form), dense.predict_proba(X.toarray()), atol=1e-7)
 
 
+@pytest.mark.parametrize("settings", ROUTES, ids=str)
+def test_blocks_are_dense(wine, settings):
+    X, y, _ = wine
+    parts = Blocks([Matrix(X[:50]), Matrix(sparse.csr_array(X[50:51])), Matrix(X[51:])])
+    whole, cut = SPPCA(2, **settings).fit(X, y), SPPCA(2, **settings).fit(parts, y)
+    assert_allclose(cut.transform(parts), whole.transform(X), atol=1e-8)
+    assert_array_equal(cut.predict(parts), whole.predict(X))
+
+
 @pytest.mark.parametrize("settings", [{"supervision": 0.5}, LIKELIHOOD])
 def test_float32_stays_and_agrees(wine, settings):
     X, y, _ = wine
@@ -527,9 +538,6 @@ def planted(rng, n=80):
 def span(model):
     Q, _ = np.linalg.qr(model.projection_)
     return Q @ Q.T
-
-
-ROUTES = [{"supervision": 0.5}, LIKELIHOOD, {"solver": "dual", **LIKELIHOOD}]
 
 
 @pytest.mark.parametrize("settings", ROUTES, ids=str)
