@@ -16,6 +16,8 @@ from gnomon.models.sppca_statistics import Statistics, no_outputs, outputs, shru
 
 # Steps inside a basis that will grow, and inside one that may be the last.
 FEW, MANY = 3, 30
+# The gap left is at most a few tenths of what a round promises to gain, mostly hundredths.
+PROMISE = 4.0
 # Directions of X'Y with which the basis starts.
 LABEL_DIRECTIONS = 10
 
@@ -56,7 +58,7 @@ def maximise_by_products(X: Data, targets, weights, q, settings: Settings, rng, 
         fast,
         solve,
         block,
-        tol=tol * X.n_samples * X.n_features,
+        tol=PROMISE * tol * X.n_samples * X.n_features,
         max_rounds=options["max_iter"],
         special=labels.rows if len(labels.rows) else None,
         exact=X,

@@ -161,7 +161,11 @@ def _label_corrections(state, outputs, B, A, covariance):
     extended = _pattern_moments(np.column_stack([Z, ones]), pattern, len(seen))
     extended[:, :q, :q] += counts[:, None, None] * covariances
     ZZ = extended[:, :q, :q].sum(axis=0) - Z_x.T @ Z_x - counts.sum() * covariance
-    ZZ_y = np.tensordot(seen.T.astype(float), extended, axes=1)
+    if len(seen) == 1 and seen.all():
+        # One table for all outputs; the zero stride tells the M-step that one solve is enough.
+        ZZ_y = np.broadcast_to(extended, (seen.shape[1], q + 1, q + 1))
+    else:
+        ZZ_y = np.tensordot(seen.T.astype(float), extended, axes=1)
     gain = -0.5 * (
         counts @ (logdets - A.logdet())
         + (counts @ seen) @ np.log(2 * np.pi * state.sigma2_y)
@@ -220,6 +224,9 @@ def _output_regression(state, expected, noise):
     if not c:
         return state.W_y, state.mean_y
     ZZ, YZ = expected.ZZ_y, expected.YZ
+    if ZZ.strides[0] == 0 and noise.prior_y == 0 and noise.learn_mean:
+        solved = np.linalg.solve(ZZ[0], YZ.T).T
+        return solved[:, :q], solved[:, q]
     penalty = np.zeros((c, q + 1, q + 1))
     k = np.arange(q)
     penalty[:, k, k] = noise.prior_y * state.sigma2_y[:, None]
@@ -269,10 +276,10 @@ def canonical(state: State, basis=None) -> State:
     W = state.W if basis is None else basis @ state.W
     energy = W.T @ W / state.sigma2 + state.W_y.T @ (state.W_y / state.sigma2_y[:, None])
     _, R = np.linalg.eigh(energy)
-    R = R[:, ::-1]
-    signs = np.sign((fix_signs(W @ R) * (W @ R)).sum(axis=0))
-    R = R * np.where(signs == 0, 1.0, signs)
-    return state._replace(W=W @ R, W_y=state.W_y @ R)
+    turned = W @ R[:, ::-1]
+    W = fix_signs(turned)
+    signs = np.where(np.einsum("ij,ij->j", W, turned) < 0, -1.0, 1.0)
+    return state._replace(W=W, W_y=state.W_y @ R[:, ::-1] * signs)
 
 
 def penalty(state: State, noise: Noise) -> float:
