@@ -18,8 +18,8 @@ from gnomon.models.sppca_statistics import Statistics, no_outputs, outputs, shru
 FEW, MANY = 3, 30
 # The gap left is at most a few tenths of what a round promises to gain, mostly hundredths.
 PROMISE = 4.0
-# Directions of X'Y with which the basis starts.
-LABEL_DIRECTIONS = 10
+# Blocks of directions kept before the basis is cut: on text it never is.
+MOST_BLOCKS = 8
 
 
 class _Labels(NamedTuple):
@@ -51,18 +51,16 @@ def maximise_by_products(X: Data, targets, weights, q, settings: Settings, rng, 
     fast = X.single() if tol > SINGLE_ABOVE else X
     solve = partial(_solve_small, labels=labels, q=q, settings=settings, tol=tol)
     solve = partial(solve, whole=(X.n_samples, X.n_features, options["energy"]))
-    block = starting_block(fast, q + EXTRA, rng)
-    if len(labels.rows):
-        block = np.hstack([block, _label_block(fast, labels)])
     found = subspace.maximise(
         fast,
         solve,
-        block,
+        starting_block(fast, q + EXTRA, rng),
         tol=PROMISE * tol * X.n_samples * X.n_features,
         max_rounds=options["max_iter"],
         special=labels.rows if len(labels.rows) else None,
         exact=X,
         callback=options["callback"],
+        most_blocks=MOST_BLOCKS,
     )
     state, noise = found.small.state
     run = Run(state, found.objective, found.converged)
@@ -79,16 +77,6 @@ def _labels(targets, weights):
     rows = np.flatnonzero(targets.observed.any(axis=1))
     own = None if weights is None else weights[rows]
     return _Labels(rows, targets.Y[rows], targets.observed[rows], own)
-
-
-def _label_block(X, labels):
-    """The leading directions of X'Y over the labelled rows."""
-    centred = np.where(labels.observed, labels.Y, 0.0)
-    cross = np.asarray(X.rows(labels.rows).T @ centred)
-    if cross.shape[1] <= LABEL_DIRECTIONS:
-        return cross
-    _, U = np.linalg.eigh(np.asarray(cross.T @ cross, dtype=float))
-    return cross @ U[:, : -LABEL_DIRECTIONS - 1 : -1].astype(cross.dtype)
 
 
 def _solve_small(reduced, *, labels, q, settings, tol, whole):

@@ -84,20 +84,22 @@ def maximise(  # noqa: PLR0913 - a solver and its settings
     special=None,
     exact=None,
     callback=None,
+    most_blocks: int = MOST_BLOCKS,
 ) -> Solution:
     """Grow a basis from the columns of ``start`` until a full EM step gains less than tol nats.
 
     X needs products and ``shape`` only; ``special`` is an index of rows. The answer is given on
     the span of the last full M-step with products of ``exact``, X in higher precision.
+    ``most_blocks`` trades memory for time: more directions are kept before the basis is cut.
     """
-    basis = _Basis(X, special, MOST_BLOCKS * start.shape[1])
+    basis = _Basis(X, special, most_blocks * start.shape[1])
     objective: list[float] = []
     block, ratio, bound = orthonormal(start), FIRST_RATIO, np.inf
     columns, last, converged = 0, None, False
     small: Small | None = None
     for n_round in range(1, max_rounds + 1):
         if small is not None:
-            basis.make_room(block.shape[1], small.H)
+            basis.make_room(block.shape[1], small.H, most_blocks)
         columns += basis.append(block)
         reduced = basis.reduce(last, final=ratio * bound < 30 * tol)
         small = solve_small(reduced)
@@ -192,10 +194,10 @@ class _Basis:
     def T(self):
         return self._T.filled
 
-    def make_room(self, width, H):
+    def make_room(self, width, H, most_blocks):
         """Keep the span of the answer and the leading axes, if ``width`` more would be too many."""
         r, q = H.shape
-        if r + width <= MOST_BLOCKS * (q + 10):
+        if r + width <= most_blocks * (q + 10):
             return
         kept, _ = np.linalg.qr(np.hstack([H, np.eye(r, min(2 * q, r))]))
         self._V.mix(self._map @ kept)
@@ -254,7 +256,8 @@ def _ascent_directions(outside, small: Small, tol):
     """Orthonormal directions outside the basis, strongest first, and the gain of an EM step.
 
     In coordinates where E[z z'] sums to the identity, the squared length of a direction over
-    twice the noise is what the likelihood gains by it.
+    twice the noise is what the likelihood gains by it. What rounding leaves of their products
+    is kept with the basis.
     """
     L = np.linalg.cholesky(small.second)
     whitened = outside @ np.linalg.solve(L, np.eye(len(L))).T.astype(outside.dtype)
@@ -262,7 +265,7 @@ def _ascent_directions(outside, small: Small, tol):
     gains = np.maximum(values, 0.0) / (2 * small.sigma2)
     kept = gains > LOCK * tol / len(gains)
     directions = (U[:, kept] / np.sqrt(values[kept])).astype(outside.dtype)
-    return orthonormal(whitened @ directions) if kept.any() else whitened[:, :0], gains.sum()
+    return whitened @ directions, gains.sum()
 
 
 def _ratio(objective, reached, bound, ratio):
