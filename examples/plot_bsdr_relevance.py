@@ -11,6 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from gnomon import BSDR
+from gnomon.displays import RelevanceDisplay
 
 rng = np.random.default_rng(0)
 n = 400
@@ -31,10 +32,9 @@ print(f"kept {columns.n_components_} of {len(columns.kept_)} components")
 rows = BSDR(2, prior="row", n_init=2, max_iter=30, tol=1e-2, random_state=0).fit(X, y)
 print("features used:", rows.get_support(indices=True))
 
-fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.5))
-left.bar(np.arange(1, 8), columns.relevance_, color=np.where(columns.kept_, "C0", "0.8"))
-left.set(xlabel="component tried", ylabel="spread over latent noise", title="columnwise prior")
-right.bar(np.arange(16), rows.feature_relevance_, color=np.where(rows.get_support(), "C1", "0.8"))
+_, (left, right) = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
+RelevanceDisplay.from_estimator(columns, X, y, ax=left)
+left.set_title("columnwise prior")
+right.bar(np.arange(16), rows.feature_relevance_, color="#0072B2")
 right.set(xlabel="feature", ylabel="length of loadings", title="rowwise prior")
-fig.tight_layout()
 plt.show()
