@@ -83,13 +83,17 @@ def draw_sign_scores(M, signs, rng):
 
 def hazard(A):
     """phi(a) / Phi(a), the derivative of log Phi."""
-    return np.exp(-0.5 * A * A - LOG_ROOT_TWO_PI - log_ndtr(A))
+    return _hazard(A, log_ndtr(A))
+
+
+def _hazard(A, log_cdf):
+    return np.exp(-0.5 * A * A - LOG_ROOT_TWO_PI - log_cdf)
 
 
 def _class_scores(M, codes, n_nodes):
     shift = _differences(M, codes)
-    log_Z, weights, nodes = _orthant(shift, 1.0, n_nodes)
-    excess = np.einsum("ik,ikj->ij", weights, hazard(nodes[:, :, None] + shift[:, None, :]))
+    log_Z, weights, nodes, A, log_cdf = _orthant(shift, 1.0, n_nodes)
+    excess = np.einsum("ik,ikj->ij", weights, _hazard(A, log_cdf))
     T = M.copy()
     T[_others(codes, M.shape[1])] -= excess.ravel()
     T[np.arange(len(M)), codes] += np.sum(weights * nodes, axis=1)
@@ -97,16 +101,21 @@ def _class_scores(M, codes, n_nodes):
 
 
 def _orthant(shift, slope, n_nodes):
-    """Log of E_u[prod_j Phi(slope_j u + shift_j)], and the law of u as weights on nodes (n, k)."""
+    """Log of E_u[prod_j Phi(slope_j u + shift_j)], and the law of u as weights on nodes (n, k).
+
+    The arguments of Phi at the nodes (n, k, j) and their log Phi are returned for further use.
+    """
     mode, curvature = _mode(shift, slope)
     points, log_weights = _hermite(n_nodes)
     scale = NODE_SCALE / np.sqrt(curvature)
     nodes = mode[:, None] + scale[:, None] * points
     slope = np.broadcast_to(slope, shift.shape)
-    log_terms = log_ndtr(nodes[:, :, None] * slope[:, None, :] + shift[:, None, :]).sum(axis=2)
+    A = nodes[:, :, None] * slope[:, None, :] + shift[:, None, :]
+    log_cdf = log_ndtr(A)
+    log_terms = log_cdf.sum(axis=2)
     log_terms += log_weights + 0.5 * (points**2 - nodes**2) + np.log(scale)[:, None]
     log_Z = logsumexp(log_terms, axis=1)
-    return log_Z, np.exp(log_terms - log_Z[:, None]), nodes
+    return log_Z, np.exp(log_terms - log_Z[:, None]), nodes, A, log_cdf
 
 
 def _mode(shift, slope):
