@@ -13,6 +13,7 @@ from sklearn.feature_selection import SelectFromModel
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gnomon import BSDR
+from gnomon.linalg.data import Blocks, Matrix
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -60,6 +61,15 @@ def test_sparse_and_dense_agree(wine, prior):
             fit(storage(X), y, prior=prior, max_iter=5).components_, dense.components_, atol=1e-6
         )
         assert_allclose(dense.transform(storage(X)), dense.transform(X), atol=1e-8)
+
+
+def test_blocks_of_rows_agree_with_one_array(wine):
+    X, y = wine
+    parts = Blocks([Matrix(X[:50]), Matrix(X[50:])])
+    whole, blocked = fit(X, y, max_iter=5), fit(parts, y, max_iter=5)
+    assert_allclose(blocked.components_, whole.components_, atol=1e-8)
+    assert_allclose(blocked.transform(parts), whole.transform(X), atol=1e-8)
+    assert_allclose(blocked.posterior(parts).covariance, whole.posterior(X).covariance, atol=1e-8)
 
 
 def test_units_and_offsets_do_not_matter(wine):

@@ -2,7 +2,6 @@
 
 import warnings
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -12,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from gnomon.estimators._base import LatentPosterior
 from gnomon.estimators._draws import PosteriorDraws
 from gnomon.estimators._fitting import IterativeFit
+from gnomon.estimators._priors import PRIORS, make_plan
 from gnomon.estimators._validation import (
     check_integer,
     check_option,
@@ -27,11 +27,6 @@ from gnomon.models import bsdr, bsdr_factors, bsdr_inputs
 from gnomon.models import bsdr_variational as variational
 from gnomon.stats.gamma import Gamma
 
-PRIORS = ("auto", "entry", "column", "row")
-# With more features the factors of the entrywise prior cost more than they give.
-MOST_ENTRYWISE = 1000
-# Precisions with this prior drop what the data do not support [G13].
-SPARSE_PRIOR = (0.001, 1000.0)
 # Sparse priors prune at once what has not grown yet; steps at (1, 1) come first.
 WARM_UP_STEPS = 10
 TRIAL_STEPS = 7
@@ -39,15 +34,6 @@ N_STARTS = 4
 # Components whose projections spread less than this share of the latent noise carry nothing.
 KEPT_ABOVE = 0.1
 SUPPORT_ABOVE = 0.01
-
-
-class Plan(NamedTuple):
-    """Settings of one fit after looking at the data."""
-
-    kind: str
-    q: int
-    priors: bsdr.Priors
-    noise: float
 
 
 class BayesianReduction(
@@ -125,7 +111,7 @@ class BayesianReduction(
     def _fit(self, X, keep, outputs):
         """Everything from checked rows and outputs to fitted attributes."""
         data = as_data(X) if keep.all() else as_data(X).rows(keep)
-        plan = self._plan(data, outputs)
+        plan = make_plan(self, data, outputs)
         inputs, ridge, extra = self._read_inputs(X, keep, data, plan)
         problem = bsdr.pose(ridge, outputs, plan.priors)
         run = self._run(problem, plan, generator(self.random_state))
@@ -151,46 +137,6 @@ class BayesianReduction(
                 f"prior == {self.prior!r} with kernel == {self.kernel!r}; a kernel accepts "
                 "'auto' and 'column'"
             )
-
-    def _plan(self, data, outputs) -> Plan:
-        n, d = data.shape
-        limit = n - 1 if self.kernel is not None else d
-        auto = self.n_components == "auto"
-        if auto:
-            classes = isinstance(outputs, bsdr.ClassOutputs)
-            q = max(1, min(limit, outputs.n_outputs - classes))
-        else:
-            high_is = f", the number of {'rows less one' if self.kernel else 'features'}"
-            q = check_integer(
-                "n_components", self.n_components, low=1, high=max(limit, 1), high_is=high_is
-            )
-        kind = self._kind(data, auto)
-        sparse_prior = auto or kind == "row"
-        default = SPARSE_PRIOR if sparse_prior else (1.0, 1.0)
-        priors = bsdr.Priors(
-            kind,
-            default_prior("projection_prior", self.projection_prior, default),
-            default_prior("weight_prior", self.weight_prior, (1.0, 1.0)),
-            default_prior("bias_prior", self.bias_prior, (1.0, 1.0)),
-        )
-        return Plan(kind, q, priors, float(self.latent_noise) ** 2)
-
-    def _kind(self, data, auto):
-        n, d = data.shape
-        if self.prior == "auto":
-            wide = d > MOST_ENTRYWISE or data.is_sparse
-            return "column" if auto or wide or self.kernel is not None else "entry"
-        if auto and self.prior != "column":
-            raise ValueError(
-                f"prior == {self.prior!r} with n_components == 'auto'; accepted are 'auto' and "
-                "'column', whose precisions switch components off"
-            )
-        if self.prior != "column" and data.is_sparse and n < d:
-            raise ValueError(
-                f"prior == {self.prior!r} with a sparse X of more features than rows; accepted "
-                "are 'auto' and 'column', which need products with X only"
-            )
-        return self.prior
 
     def _read_inputs(self, X, keep, data, plan):
         if self.kernel is None:
@@ -304,30 +250,6 @@ class BayesianReduction(
     def _centered_kernel(self, X):
         K = X[:, self._kept_rows] if self.kernel == "precomputed" else self._kernel(X, self.X_fit_)
         return bsdr_inputs.center_kernel(np.asarray(K, dtype=float), self.kernel_means_)
-
-
-def default_prior(name, value, default) -> Gamma:
-    """A gamma prior from a pair (shape, scale) of positive numbers, or the default for "auto"."""
-    if isinstance(value, str):
-        check_option(name, value, ("auto",))
-        value = default
-    if np.shape(value) != (2,):
-        raise ValueError(f"{name} == {value!r}; accepted are 'auto' and pairs (shape, scale)")
-    shape, scale = (
-        check_real(f"{name}[{i}]", v, low=0, open_low=True) for i, v in enumerate(value)
-    )
-    return Gamma(shape, scale)
-
-
-def warn_unlabelled(model, keep):
-    """Say that rows without any output are left out."""
-    if not keep.all():
-        warnings.warn(
-            f"y has no label for {np.sum(~keep)} of {len(keep)} rows; {type(model).__name__} "
-            "leaves them out, as they say nothing of the projection in this model",
-            UserWarning,
-            stacklevel=3,
-        )
 
 
 def _accelerated(problem, like):

@@ -4,9 +4,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import ClassifierMixin
 
-from gnomon.estimators._bayesian import BayesianReduction, warn_unlabelled
+from gnomon.estimators._bayesian import BayesianReduction
 from gnomon.estimators._draws import pooled_draws
 from gnomon.estimators._outputs import encode_targets
+from gnomon.estimators._priors import warn_unlabelled
 from gnomon.estimators._targets import encode_classes, require_classes
 from gnomon.estimators._validation import check_integer, check_option, read_data
 from gnomon.models import bsdr_prediction
@@ -101,9 +102,8 @@ class BSDR(ClassifierMixin, BayesianReduction):
         Split R-hat and effective sample sizes of the last three.
     objective_ : list of float
         The lower bound on log p(y | X) at every step.
-    n_iter_ : int
+    n_iter_, n_features_in_ : int
     converged_ : bool
-    n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only where X has column names.
 
@@ -231,16 +231,9 @@ class BSDR(ClassifierMixin, BayesianReduction):
             Rows sum to one for classes.
         """
         X = self._read(X)
-        if self.inference == "gibbs":
-            return _both_sides(self._average_probabilities(X))
-        Z = np.asarray(self._project(X), dtype=float)
-        B = np.vstack([self.bias_, self.weights_])
-        settings = (B, self.weights_covariance_, self._are_classes, self.n_nodes)
-        if self.proba == "integral":
-            P = bsdr_prediction.integrated(Z, self._latent_variances(X), *settings)
-        else:
-            P = bsdr_prediction.plug_in(Z, *settings)
-        return _both_sides(P)
+        drawn = self.inference == "gibbs"
+        P = self._average_probabilities(X) if drawn else self._probabilities(X)
+        return np.column_stack([1.0 - P, P]) if P.shape[1] == 1 else P
 
     def predict(self, X):
         """Most probable class, or the labels that are more probable than not.
@@ -263,6 +256,14 @@ class BSDR(ClassifierMixin, BayesianReduction):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
         return tags
+
+    def _probabilities(self, X):
+        Z = np.asarray(self._project(X), dtype=float)
+        B = np.vstack([self.bias_, self.weights_])
+        settings = (B, self.weights_covariance_, self._are_classes, self.n_nodes)
+        if self.proba == "integral":
+            return bsdr_prediction.integrated(Z, self._latent_variances(X), *settings)
+        return bsdr_prediction.plug_in(Z, *settings)
 
     def _average_probabilities(self, X):
         return bsdr_prediction.from_draws(
@@ -293,12 +294,6 @@ class BSDR(ClassifierMixin, BayesianReduction):
         return keep, SignOutputs(signs), np.arange(signs.shape[1])
 
 
-def _both_sides(P):
-    return np.column_stack([1.0 - P, P]) if P.shape[1] == 1 else P
-
-
 def _is_matrix(y):
-    if sparse.issparse(y):
-        return True
-    shape = np.shape(np.asarray(y))
+    shape = y.shape if sparse.issparse(y) else np.asarray(y).shape
     return len(shape) == 2 and shape[1] > 1

@@ -3,8 +3,9 @@
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from gnomon.estimators._bayesian import BayesianReduction, warn_unlabelled
+from gnomon.estimators._bayesian import BayesianReduction
 from gnomon.estimators._outputs import encode_targets
+from gnomon.estimators._priors import warn_unlabelled
 from gnomon.estimators._validation import read_data
 from gnomon.models import bsdr_prediction
 from gnomon.models.bsdr import NumberOutputs

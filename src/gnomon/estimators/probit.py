@@ -6,8 +6,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from gnomon.estimators._bayesian import default_prior, warn_unlabelled
 from gnomon.estimators._fitting import IterativeFit
+from gnomon.estimators._priors import default_prior, warn_unlabelled
 from gnomon.estimators._targets import encode_classes, require_classes
 from gnomon.estimators._validation import (
     check_integer,

@@ -15,8 +15,19 @@ import numpy as np
 
 from gnomon.linalg.solve import stacked_covariances
 from gnomon.models.bsdr import NumberOutputs, Problem, lift, shared, shared_count, spread_out
+from gnomon.models.bsdr_bound import (
+    bound,
+    latent_moments,
+    noise_precision,
+    observed_counts,
+    projection_squares,
+    residual_squares,
+    score_means,
+    seen,
+    weight_moments,
+)
 from gnomon.models.bsdr_factors import Factors
-from gnomon.stats.gamma import Gamma, kl, precision_posterior
+from gnomon.stats.gamma import Gamma, precision_posterior
 from gnomon.stats.ridge import SpectralRidge
 
 # Any number of conjugate-gradient steps ascends; these many bring nearly all of the gain.
@@ -32,7 +43,7 @@ def init(problem: Problem, P) -> Factors:
     phi = precision_posterior(priors.projection, count, shared(P**2, priors.kind))
     projected = np.asarray(ridge.X @ P, dtype=float)
     half = np.broadcast_to(0.5 * ridge.noise * np.eye(q), (len(problem.patterns.masks), q, q))
-    counts = _observed_counts(problem)
+    counts = observed_counts(problem)
     numbers = isinstance(problem.outputs, NumberOutputs)
     factors = Factors(
         phi=phi,
@@ -67,7 +78,7 @@ def step(factors: Factors, problem: Problem):
 def update_projection_precisions(factors, problem):
     """q(phi), eq. (4), with E[p^2] in full."""
     priors, ridge = problem.priors, problem.ridge
-    squares = _projection_squares(factors, priors.kind)
+    squares = projection_squares(factors, priors.kind)
     count = shared_count(priors.kind, ridge.n_features, factors.P.shape[1])
     return factors._replace(phi=precision_posterior(priors.projection, count, squares))
 
@@ -88,9 +99,9 @@ def update_projection(factors, problem):
 
 def update_latent_spread(factors, problem):
     """Covariances of q(Z), eq. (6), with E[V V'] in full: one for every pattern of outputs."""
-    second, _ = _weight_moments(factors)
+    second, _ = weight_moments(factors)
     q = factors.P.shape[1]
-    weights = problem.patterns.masks * _noise_precision(factors)
+    weights = problem.patterns.masks * noise_precision(factors)
     precision = np.eye(q) / problem.ridge.noise + np.einsum("mc,cab->mab", weights, second)
     S, log_det = stacked_covariances(precision)
     return factors._replace(S=S, S_log_det=log_det)
@@ -125,13 +136,13 @@ def update_weight_precisions(factors, problem):
 
 def update_weights(factors, problem):
     """q(b, V), eq. (9), with E[Z'Z] in full."""
-    eps = _noise_precision(factors)
-    precision = eps[:, None, None] * _latent_moments(factors, problem)
+    eps = noise_precision(factors)
+    precision = eps[:, None, None] * latent_moments(factors, problem)
     prior = np.vstack([factors.lam.mean, factors.psi.mean])
     diagonal = np.arange(len(prior))
     precision[:, diagonal, diagonal] += prior.T
     C, log_det = stacked_covariances(precision)
-    rhs = lift(factors.Z).T @ (_seen(factors.T, problem) * eps)
+    rhs = lift(factors.Z).T @ (seen(factors.T, problem) * eps)
     B = np.einsum("cab,bc->ac", C, rhs)
     return factors._replace(B=B, C=C, C_log_det=log_det)
 
@@ -140,33 +151,18 @@ def update_scores(factors, problem):
     """q(T), eq. (10)."""
     M = score_means(factors)
     T, log_Z = problem.outputs.scores(M)
-    seen = _seen(M, problem)
-    return factors._replace(T=T, T_normaliser=log_Z + float(np.sum(seen * (0.5 * M - T))))
+    gain = np.sum(seen(M, problem) * (0.5 * M - T))
+    return factors._replace(T=T, T_normaliser=log_Z + float(gain))
 
 
 def update_noise(factors, problem):
     """q(eps): the noise precisions of numbers; nothing for classes and labels."""
     if factors.eps is None:
         return factors
-    squares = _residual_squares(factors, problem)
+    squares = residual_squares(factors, problem)
     return factors._replace(
-        eps=precision_posterior(problem.priors.noise, _observed_counts(problem), squares)
+        eps=precision_posterior(problem.priors.noise, observed_counts(problem), squares)
     )
-
-
-def bound(factors: Factors, problem: Problem) -> float:
-    """The lower bound (3) on log p(y | X), for any values of the factors."""
-    return (
-        _score_term(factors, problem)
-        + _latent_term(factors, problem)
-        + _projection_term(factors, problem)
-        + _weight_term(factors, problem)
-    )
-
-
-def score_means(factors):
-    """E[V'z + b] (n, c)."""
-    return lift(factors.Z) @ factors.B
 
 
 def _spectral_means(factors, R, ridge):
@@ -232,103 +228,9 @@ def _times_S(H, S, problem):
 
 def _evidence(factors, problem):
     """H (n, q): what the scores say of z."""
-    eps = _noise_precision(factors)
-    _, with_bias = _weight_moments(factors)
-    H = (_seen(factors.T, problem) * eps) @ factors.B[1:].T
+    eps = noise_precision(factors)
+    _, with_bias = weight_moments(factors)
+    H = (seen(factors.T, problem) * eps) @ factors.B[1:].T
     if problem.patterns.row_pattern is None:
         return H - eps @ with_bias
     return H - (problem.outputs.observed * eps) @ with_bias
-
-
-def _weight_moments(factors):
-    """E[v_c v_c'] (c, q, q) and E[v_c b_c] (c, q)."""
-    B = factors.B.T
-    second = factors.C + B[:, :, None] * B[:, None, :]
-    return second[:, 1:, 1:], second[:, 1:, 0]
-
-
-def _latent_moments(factors, problem):
-    """Sum over the rows that observe output c of E[[1, z] [1, z]'] (c, q + 1, q + 1)."""
-    lifted, observed = lift(factors.Z), problem.outputs.observed
-    c = problem.outputs.n_outputs
-    if observed is None:
-        moments = np.repeat((lifted.T @ lifted)[None], c, axis=0)
-    else:
-        moments = np.stack([(lifted * column[:, None]).T @ lifted for column in observed.T])
-    counts = problem.patterns.masks * problem.patterns.counts[:, None]
-    moments[:, 1:, 1:] += np.einsum("mc,mab->cab", counts, factors.S)
-    return moments
-
-
-def _projection_squares(factors, kind):
-    squares = shared(factors.P**2 + factors.spread.variance, kind)
-    return squares + factors.spread.rest if kind == "column" else squares
-
-
-def _noise_precision(factors):
-    return np.ones(factors.B.shape[1]) if factors.eps is None else factors.eps.mean
-
-
-def _observed_counts(problem):
-    return (problem.patterns.masks * problem.patterns.counts[:, None]).sum(axis=0)
-
-
-def _seen(values, problem):
-    observed = problem.outputs.observed
-    return values if observed is None else values * observed
-
-
-def _score_squares(factors, problem):
-    """Sum over observed rows of E[(V'z + b)_c^2] (c,)."""
-    B = factors.B.T
-    second = factors.C + B[:, :, None] * B[:, None, :]
-    return np.einsum("cab,cab->c", second, _latent_moments(factors, problem))
-
-
-def _residual_squares(factors, problem):
-    """Sum over observed rows of E[(y - V'z - b)_c^2] (c,)."""
-    Y = _seen(factors.T, problem)
-    cross = np.sum(Y * (Y - 2 * score_means(factors)), axis=0)
-    return cross + _score_squares(factors, problem)
-
-
-def _score_term(factors, problem):
-    """E log p(y, T | Z, V, b) - E log q(T); E|t|^2 cancels."""
-    if factors.eps is not None:
-        counts, eps = _observed_counts(problem), factors.eps
-        fit = counts * (eps.log_mean - np.log(2 * np.pi))
-        fit -= eps.mean * _residual_squares(factors, problem)
-        return 0.5 * float(np.sum(fit)) - kl(eps, problem.priors.noise)
-    agreement = np.sum(_seen(factors.T, problem) * score_means(factors))
-    return factors.T_normaliser + float(agreement - 0.5 * np.sum(_score_squares(factors, problem)))
-
-
-def _latent_term(factors, problem):
-    """E log p(Z | P, X) - E log q(Z)."""
-    n, q = factors.Z.shape
-    noise, counts = problem.ridge.noise, problem.patterns.counts
-    squares = np.sum((factors.Z - factors.projected) ** 2) + np.sum(factors.spread.gram_trace)
-    squares += counts @ np.trace(factors.S, axis1=1, axis2=2)
-    entropy = counts @ factors.S_log_det + n * q * (1.0 - np.log(noise))
-    return 0.5 * float(entropy - squares / noise)
-
-
-def _projection_term(factors, problem):
-    """E log p(P, phi) - E log q(P, phi)."""
-    kind, ridge = problem.priors.kind, problem.ridge
-    q = factors.P.shape[1]
-    count = shared_count(kind, ridge.n_features, q)
-    fit = count * np.sum(factors.phi.log_mean)
-    fit -= np.sum(factors.phi.mean * _projection_squares(factors, kind))
-    fit += np.sum(factors.spread.log_det) + ridge.n_features * q
-    return 0.5 * float(fit) - kl(factors.phi, problem.priors.projection)
-
-
-def _weight_term(factors, problem):
-    """E log p(b, V, lambda, psi) - E log q(b, V, lambda, psi)."""
-    squares = factors.B**2 + np.diagonal(factors.C, axis1=1, axis2=2).T
-    fit = np.sum(factors.lam.log_mean - factors.lam.mean * squares[0])
-    fit += np.sum(factors.psi.log_mean - factors.psi.mean * squares[1:])
-    fit += np.sum(factors.C_log_det) + factors.B.size
-    penalty = kl(factors.lam, problem.priors.bias) + kl(factors.psi, problem.priors.weights)
-    return 0.5 * float(fit) - penalty
