@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from gnomon.displays._style import GREY, axes_or_new, colour, marker
 from gnomon.estimators._validation import check_option
 
 KINDS = ("scores", "dimension", "control", "labels")
@@ -10,10 +11,7 @@ KINDS = ("scores", "dimension", "control", "labels")
 def draw(comparison, kind, ax=None):
     """The figure of one kind on the given axes."""
     check_option("kind", kind, KINDS)
-    if ax is None:
-        from matplotlib import pyplot
-
-        ax = pyplot.figure(layout="constrained").subplots()
+    ax = axes_or_new(ax)
     drawers = {"scores": _scores, "dimension": _dimension, "control": _control, "labels": _labels}
     drawers[kind](comparison, ax)
     return ax
@@ -27,10 +25,10 @@ def _scores(comparison, ax):
     rows = _chosen(comparison)[::-1]
     place = np.arange(len(rows))
     ax.errorbar(
-        [row.score for row in rows], place, xerr=[row.sd for row in rows], fmt="o", color="C0"
+        [row.score for row in rows], place, xerr=[row.sd for row in rows], fmt="o", color=colour(0)
     )
     ax.plot(
-        [row.control for row in rows], place, "o", mfc="none", color="0.5", label="shuffled labels"
+        [row.control for row in rows], place, "o", mfc="none", color=GREY, label="shuffled labels"
     )
     names = [f"{row.model} ({row.n_components})" + (" *" if row.mark else "") for row in rows]
     ax.set_yticks(place, names)
@@ -44,8 +42,8 @@ def _dimension(comparison, ax):
             (row for row in comparison.rows if row.model == model), key=lambda r: r.n_components
         )
         sizes, scores = [r.n_components for r in rows], [r.score for r in rows]
-        style = "-" if index < 10 else "--"
-        ax.errorbar(sizes, scores, yerr=[r.sd for r in rows], fmt=f"o{style}", ms=3, label=model)
+        look = {"color": colour(index), "marker": marker(index), "ms": 4, "label": model}
+        ax.errorbar(sizes, scores, yerr=[r.sd for r in rows], **look)
     ax.set(xlabel="number of components", ylabel=comparison.measure)
     ax.legend(fontsize="small", ncols=2)
 
@@ -57,7 +55,7 @@ def _control(comparison, ax):
     names = ("seen rows", "unseen rows", "seen, shuffled labels", "unseen, shuffled labels")
     for index, (column, name) in enumerate(zip(series, names, strict=True)):
         heights = [getattr(row, column) for row in rows]
-        ax.bar(place + (index - 1.5) * width, heights, width, label=name, color=f"C{index}")
+        ax.bar(place + (index - 1.5) * width, heights, width, label=name, color=colour(index))
     ax.set_xticks(place, [row.model for row in rows], rotation=45, ha="right")
     ax.set(ylabel=comparison.measure)
     ax.legend(fontsize="small")
@@ -66,9 +64,11 @@ def _control(comparison, ax):
 def _labels(comparison, ax):
     if not comparison.learning_curve:
         raise ValueError("this comparison has no learning curve; pass learning_curve to compare")
-    for model in dict.fromkeys(point.model for point in comparison.learning_curve):
+    models = dict.fromkeys(point.model for point in comparison.learning_curve)
+    for index, model in enumerate(models):
         points = [point for point in comparison.learning_curve if point.model == model]
         labels, scores = [p.labels for p in points], [p.score for p in points]
-        ax.errorbar(labels, scores, yerr=[p.sd for p in points], fmt="o-", ms=3, label=model)
+        look = {"color": colour(index), "marker": marker(index), "ms": 4, "label": model}
+        ax.errorbar(labels, scores, yerr=[p.sd for p in points], **look)
     ax.set(xlabel="labels in training (for each class)", ylabel=comparison.measure)
     ax.legend(fontsize="small")
