@@ -93,22 +93,27 @@ def choose(pool: Pool, Y, observed, q, codes, rng) -> Choice:
     held = np.concatenate([split.held for split in splits])
     if not labelled.are_classes:
         losses, chance = number_losses(pool, labelled, splits, candidates, q, fits)
-        trial = relative_losses(losses, chance, held)
         found = left_out_gain(fits, labelled) > FINDS_LABELS
-        return _choice(candidates, trial, np.zeros(len(candidates)), found)
+        nobody = np.zeros(len(candidates))
+        return _choice(candidates, relative_losses(losses, chance, held), nobody, found)
     losses = class_losses(pool, labelled, splits, candidates, q, fits)
     chance = np.concatenate([np.full(len(x.held), np.log(len(x.classes))) for x in splits])
-    trial = relative_losses(losses, chance, held)
     ballot = _ballot(pool, observed, len(labelled.F), rng)
-    votes = votes_of(pool, labelled, ballot.F, candidates, q, fits)
-    share = shares(votes, stage_one_votes(fits, labelled, ballot.F), labelled.codes.max() + 1)
-    apart = disagreement(votes, share, ballot.weights)
-    first = _choice(candidates, trial, apart, _finds_classes(labelled, splits, fits))
+    apart, share = _first_votes(pool, labelled, ballot, candidates, q, fits)
+    trial, found = relative_losses(losses, chance, held), _finds_classes(labelled, splits, fits)
+    first = _choice(candidates, trial, apart, found)
     if first.s == 0 or not len(ballot.rows):
         return first
     elected, share, fits = elect(pool, labelled, ballot, candidates, q, share)
     votes = votes_of(pool, labelled, ballot.F, candidates, q, fits)
     return _after_votes(first, candidates, disagreement(votes, share, ballot.weights), elected)
+
+
+def _first_votes(pool, labelled, ballot, candidates, q, fits):
+    """Disagreement of every candidate with all, and the shares of the votes."""
+    votes = votes_of(pool, labelled, ballot.F, candidates, q, fits)
+    share = shares(votes, stage_one_votes(fits, labelled, ballot.F), labelled.codes.max() + 1)
+    return disagreement(votes, share, ballot.weights), share
 
 
 def _finds_classes(labelled, splits, fits):
