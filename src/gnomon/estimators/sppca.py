@@ -42,9 +42,10 @@ class SPPCA(LikelihoodFit, SupervisedModel):
     supervision : "auto", "likelihood" or float in [0, 1], default="auto"
         A number is the share of the energy that the outputs hold, once they have been
         completed on all rows by a tuned ridge regression: 0 is PCA, 1 keeps only what
-        predicts y. "auto" chooses it by trials on the labelled rows. "likelihood" is the
-        maximum-likelihood S2PPCA of [1]_; with few labels its subspace is that of PCA to
-        within a degree or two.
+        predicts y. "auto" chooses it by trials on the labelled rows, and lets unlabelled rows
+        take part with the class on which all candidates agree; where the labels are not
+        predictable from x it is 0. "likelihood" is the maximum-likelihood S2PPCA of [1]_; with
+        few labels its subspace is that of PCA to within a degree or two.
     target : {"auto", "classes", "numeric", "multilabel"}, default="auto"
         What y holds. "auto": strings, integers, booleans and categories are classes, floats
         are numbers unless they are few whole numbers that repeat, a matrix of 0, 1 and NaN is
