@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from scipy.linalg import subspace_angles
 from scipy.stats import multivariate_normal
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_digits, load_iris, load_wine
@@ -110,6 +111,18 @@ def test_supervision_grows_the_share_of_the_outputs(wine):
     models = [SPPCA(2, supervision=s).fit(X, y) for s in (0, 0.5, 0.9, 1)]
     assert np.all(np.diff([model.target_share_.sum() for model in models]) > 0)
     assert np.all(np.diff([model.input_share_.sum() for model in models]) < 0)
+
+
+def test_few_labels_hardly_turn_the_likelihood():
+    X, truth = load_digits(return_X_y=True)
+    y = np.where(np.arange(len(X)) < 100, truth, -1)
+    pca = PCA(5).fit(X).components_.T
+    angles = [
+        np.degrees(subspace_angles(SPPCA(5, **settings).fit(X, y).components_.T, pca).max())
+        for settings in (LIKELIHOOD, {"supervision": 0.9})
+    ]
+    assert angles[0] < 5
+    assert angles[1] > 20
 
 
 def test_auto_keeps_what_it_tried(wine):

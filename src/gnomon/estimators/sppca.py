@@ -45,7 +45,7 @@ class SPPCA(LikelihoodFit, SupervisedModel):
         predicts y. "auto" chooses it by trials on the labelled rows, and lets unlabelled rows
         take part with the class on which all candidates agree; where the labels are not
         predictable from x it is 0. "likelihood" is the maximum-likelihood S2PPCA of [1]_; with
-        few labels its subspace is that of PCA to within a degree or two.
+        few labels its subspace is nearly PCA's.
     target : {"auto", "classes", "numeric", "multilabel"}, default="auto"
         What y holds. "auto": strings, integers, booleans and categories are classes, floats
         are numbers unless they are few whole numbers that repeat, a matrix of 0, 1 and NaN is
@@ -53,7 +53,8 @@ class SPPCA(LikelihoodFit, SupervisedModel):
     solver : {"auto", "moments", "dual", "subspace", "em"}, default="auto"
         How "likelihood" finds its maximum: from second moments in one pass, in the span of the
         rows, by a growing subspace with few products, or by the EM of [1]_ for study (random
-        start, mean of the labelled y). "auto" takes the cheapest for the shape of X.
+        start, mean of the labelled y, rows that lack an output count as unlabelled). "auto"
+        takes the cheapest for the shape of X.
     noise : {"learn", "per_output"}, float or pair of floats, default="learn"
         For "likelihood": one noise level for x and one for y are learnt, or one for every
         output. A float ties the noise of y to that of x at this ratio, a pair fixes both.
