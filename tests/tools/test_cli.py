@@ -255,6 +255,14 @@ def test_a_model_saved_in_python_has_no_rule_for_tables(tmp_path, table):
     assert "without a rule for tables" in fails("transform", path, table)
 
 
+@pytest.mark.parametrize("notes", [{"recipe": 1}, {"recipe": {"features": [{}]}, "question": {}}])
+def test_a_forged_rule_for_tables_is_refused(tmp_path, table, notes):
+    import gnomon
+
+    path = gnomon.save(gnomon.PPCA(n_components=1), tmp_path / "m.gnomon", notes=notes)
+    assert "a rule for tables that cannot be read" in fails("transform", path, table)
+
+
 def test_a_model_without_predictions_says_so(model, table):
     assert "PPCA predicts nothing; fit a model with --target" in fails("predict", model, table)
 

@@ -172,9 +172,9 @@ def inspect(console, *, model_path):
     """Say what is in a model file."""
     from gnomon.tools import modelfile
 
-    file = modelfile.read(model_path)
+    file, notes = modelfile.read(model_path, lambda file: (file, file.notes))
     model = file.document["model"]
-    asked = file.notes.get("question", {})
+    asked = notes.get("question", {})
     pairs = {
         "model": model["estimator"],
         "format": file.document["format"],

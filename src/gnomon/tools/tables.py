@@ -120,10 +120,11 @@ def _read_text(path, suffix, encoding, separator, decimal):
     from pyarrow import csv
 
     large = path.stat().st_size > STREAM_ABOVE
-    # A whole file is read in large blocks: kinds are guessed from the first one.
+    # A whole file is read in large blocks: kinds are guessed from the first one. Threads would
+    # read ahead of a stream, and hold what they have read.
     block = BATCH_BYTES if large else WHOLE_BYTES
     options = {
-        "read_options": csv.ReadOptions(encoding=encoding, block_size=block),
+        "read_options": csv.ReadOptions(encoding=encoding, block_size=block, use_threads=not large),
         "parse_options": csv.ParseOptions(
             delimiter=separator or SEPARATORS.get(suffix) or _sniff(path, encoding),
             newlines_in_values=True,

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import gnomon
-from gnomon.exceptions import TableError
+from gnomon.exceptions import ModelFileError, TableError
 from gnomon.tools import modelfile
 from gnomon.tools.columns import as_numbers, as_texts, kind_of
 from gnomon.tools.recipe import SCALES, Recipe, apply, plan
@@ -127,14 +127,15 @@ def save_fit(model, path, recipe: Recipe, asked: Question):
 
 def load_fit(path) -> Fitted:
     """What `save_fit` wrote."""
-    file = modelfile.read(path)
-    if "recipe" not in file.notes:
+    model, notes = modelfile.read(path, lambda file: (file.model(), file.notes))
+    if "recipe" not in notes:
         raise TableError(
             f"{path} was saved in Python, without a rule for tables; fit it with gnomon fit"
         )
-    notes = file.notes
-    recipe = Recipe.from_notes(notes["recipe"])
-    return Fitted(file.model(), recipe, Question(**notes["question"]))
+    try:
+        return Fitted(model, Recipe.from_notes(notes["recipe"]), Question(**notes["question"]))
+    except (TypeError, KeyError, AttributeError) as error:
+        raise ModelFileError(f"{path} holds a rule for tables that cannot be read") from error
 
 
 def _target(table, asked):
