@@ -241,7 +241,7 @@
     const rows = [];
     for (let i = 0; i < n && rows.length <= MOST_ELLIPSES; i++) if (isShown(i) && inView(i)) rows.push(i);
     say(rows.length > MOST_ELLIPSES ? "Zoom in until fewer than " + MOST_ELLIPSES + " rows are in view to see their uncertainty; a row you point at always shows its own." : "Each curve holds half of what the model believes about its row.");
-    if (rows.length <= MOST_ELLIPSES) for (const i of rows) ellipse(i, rows.length > 400 ? 0.05 : 0.1);
+    if (rows.length <= MOST_ELLIPSES) for (const i of rows) ellipse(i, rows.length > 100 ? 0.04 : 0.1);
   };
   const drawArrows = () => {
     if (!state.arrows || !data.loadings) return;
