@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import get_tags
+from threadpoolctl import threadpool_limits
 
 import gnomon
 from gnomon.exceptions import TableError
@@ -24,6 +25,7 @@ OWN_CHOICE = ("ppca", "bsdr")
 SIZES = (2, 3, 5, 8, 13)
 MOST_COMPONENTS = 10
 LARGE = 5e6
+SMALL = 1e6
 
 
 class Built(NamedTuple):
@@ -93,6 +95,12 @@ def _parameters(cls, asked, name, kind):
             raise TableError(f"--supervision is for sppca and kernel-sppca, not for {name}")
         wanted["supervision"] = asked.supervision
     return {key: value for key, value in wanted.items() if key in known}
+
+
+def limit_threads(X):
+    """One thread for products with a small X, from now on: starting more takes longer."""
+    if np.prod(X.shape) <= SMALL:
+        threadpool_limits(1, user_api="blas")
 
 
 def fill_gaps(model, X, note):

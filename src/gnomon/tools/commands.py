@@ -21,9 +21,7 @@ COMPARED = ("model", "n_components", "score", "sd", "chosen", "mark", "control",
 def fit(console, *, path, out, reading, asked):
     """Fit a model to a table; write embedding, predictions, model and report."""
     asked = workflow.read_question(asked)
-    with console.stage(f"reading {path}"):
-        table = read_table(path, **reading._asdict())
-        ready = workflow.prepare(table, asked, console.note)
+    table, ready = _prepared(console, path, asked, **reading._asdict())
     model, X, choice = _fitted(console, asked, ready)
     folder = _folder(out)
     console.wrote(workflow.save_fit(model, folder / "model.gnomon", ready.recipe, asked))
@@ -41,6 +39,15 @@ def _written(console, folder, model, table, ready, asked, X):
     subject = Subject.of(model, table, ready, asked, X, note=console.note)
     subject.score = score
     return subject
+
+
+def _prepared(console, path, asked, **reading):
+    """The table, and what the question makes of it."""
+    with console.stage(f"reading {path}"):
+        table = read_table(path, **reading)
+        ready = workflow.prepare(table, asked, console.note)
+    building.limit_threads(ready.X)
+    return table, ready
 
 
 def _fitted(console, asked, ready):
@@ -104,9 +111,7 @@ def compare(console, *, path, out, reading, asked, components, models, time_limi
     if asked.target is None:
         raise TableError("compare scores by the target; name its column with --target")
     sizes = [workflow.read_number("--components", part, int) for part in components.split(",")]
-    with console.stage(f"reading {path}"):
-        table = read_table(path, **reading._asdict())
-        ready = workflow.prepare(table, asked, console.note)
+    _, ready = _prepared(console, path, asked, **reading._asdict())
     names = None if models is None else [name.strip() for name in models.split(",")]
     result = _compared(console, ready, asked.seed, sizes, models=names, time_limit=time_limit)
     if out is not None:
@@ -151,8 +156,7 @@ def demo(console, *, out):
     folder = _folder(out)
     path = console.wrote(write_wine(folder / "wine.csv"))
     console.say(f"{path}: 178 wines, 13 measurements, 15 labels, one cell in twenty empty")
-    table = read_table(path)
-    ready = workflow.prepare(table, ASKED, console.note)
+    table, ready = _prepared(console, path, ASKED)
     model, X, _ = _fitted(console, ASKED, ready)
     console.wrote(workflow.save_fit(model, folder / "model.gnomon", ready.recipe, ASKED))
     subject = _written(console, folder, model, table, ready, ASKED, X)
