@@ -98,10 +98,10 @@ def in_a_process(way, n):
 def measure_cora():
     data = load("cora")
     X, links = data["X"], Links(data["A"])
-    peer = best(lambda: PCA(50, svd_solver="arpack", random_state=0).fit(X), 5)
+    peer = best(lambda: PCA(50, svd_solver="arpack", random_state=0).fit(X), 15)
     models = {way: PRPCA(50, random_state=0, **WAYS[way]) for way in ("paper", "filter")}
     return {
-        way: (best(lambda model=model: model.fit(X, links=links), 5), peer)
+        way: (best(lambda model=model: model.fit(X, links=links), 15), peer)
         for way, model in models.items()
     }
 

@@ -20,14 +20,15 @@ from gnomon.models import incomplete, ppca, prpca, relational, relational_gaps
 from gnomon.models.linear_gaussian import View
 from gnomon.models.relational import Relational
 
-# Rounds from each start, on the graph and on its permutation, before the links are judged.
-EARLY_ROUNDS = 4
+# Rounds from each start, on the graph and on its permutation, before the links are judged; many
+# rows tell after fewer.
+EARLY_ROUNDS, EARLY_ROUNDS_MANY = 4, 2
 # Nats per entry of X. The axes of "learnt" have many more parameters than the rows can settle:
 # further rounds raise the likelihood of the rows, but not that of rows held out.
 TOL, TOL_LEARNT = 1e-8, 1e-4
 # The noise of large mixed data is that of as many rows as this; exact below as many products.
 SAMPLED_ROWS, EXACT_BELOW = 4000, 1e8
-# Rows beyond which rounds are run in single precision; the last variances are not.
+# Rows beyond which rounds are run in single precision.
 SINGLE_ABOVE = 5000
 
 
@@ -106,7 +107,7 @@ def learnt(model, X, A, q, rng) -> Fitted:
     else:
         run = loop(momentum(partial(relational.step, data=coarse), relational.leap), early.state)
         run = run._replace(objective=early.objective + run.objective)
-        state, log_likelihood = relational.settle(run.state.plain, data)
+        state, log_likelihood = relational.settle(run.state.plain, coarse)
     return _accepted(mean, state, run, data, (log_likelihood - reference, gains[1]))
 
 
@@ -206,8 +207,9 @@ def _explore(data, axes, q, rng) -> Run:
         relational.join_axes(smooth, axes, data),
     )
     step = momentum(partial(relational.step, data=data), relational.leap)
+    rounds = EARLY_ROUNDS if data.X.shape[0] <= SINGLE_ABOVE else EARLY_ROUNDS_MANY
     runs = [
-        iterate(step, at_rest(relational.init(U, q, data)), max_iter=EARLY_ROUNDS, tol=0.0)
+        iterate(step, at_rest(relational.init(U, q, data)), max_iter=rounds, tol=0.0)
         for U in starts
     ]
     return max(runs, key=lambda run: run.objective[-1])

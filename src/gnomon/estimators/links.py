@@ -211,8 +211,8 @@ class Links:
         return f"Links(n_nodes={self.n_nodes}, n_links={self.n_links})"
 
 
-def check_sample_index(sample_index, n_nodes) -> np.ndarray:
-    """``sample_index`` as distinct whole numbers from 0 to n_nodes - 1."""
+def check_sample_index(sample_index, n_nodes=None) -> np.ndarray:
+    """``sample_index`` as distinct whole numbers from 0, up to n_nodes - 1 where known."""
     index = np.asarray(sample_index)
     if index.ndim != 1 or (index.dtype.kind not in "iu" and index.size):
         raise ValueError(
@@ -220,10 +220,10 @@ def check_sample_index(sample_index, n_nodes) -> np.ndarray:
             "node numbers, one per row of X"
         )
     index = index.astype(np.intp)
-    if index.size and (index.min() < 0 or index.max() >= n_nodes):
+    last = np.inf if n_nodes is None else n_nodes - 1
+    if index.size and (index.min() < 0 or index.max() > last):
         raise ValueError(
-            f"sample_index runs from {index.min()} to {index.max()}; links has the nodes 0 to "
-            f"{n_nodes - 1}"
+            f"sample_index runs from {index.min()} to {index.max()}; the nodes are 0 to {last}"
         )
     if len(np.unique(index)) < len(index):
         raise ValueError("sample_index names a node twice; each row of X must be a node of its own")

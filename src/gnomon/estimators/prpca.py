@@ -1,12 +1,11 @@
 """PRPCA and its relatives as a scikit-learn estimator."""
 
 import numpy as np
-from scipy import sparse
 
 from gnomon.estimators import _linked
-from gnomon.estimators._base import LatentPosterior, LinearGaussianModel, has_gaps
+from gnomon.estimators._base import LatentPosterior, has_gaps
 from gnomon.estimators._fitting import IterativeFit
-from gnomon.estimators._nodes import place
+from gnomon.estimators._linked_rows import LinkedRows
 from gnomon.estimators._validation import (
     check_integer,
     check_option,
@@ -15,12 +14,7 @@ from gnomon.estimators._validation import (
     read_data,
 )
 from gnomon.estimators.links import check_sample_index, read_links
-from gnomon.linalg import graph
-from gnomon.linalg.data import Centered, Matrix, Mixed
-from gnomon.linalg.lanczos import density
-from gnomon.models import incomplete, prpca, relational, relational_posterior
-from gnomon.models.linear_gaussian import View, e_step
-from gnomon.stats import gaussian
+from gnomon.models import relational_posterior
 
 # Attributes that only some fits have; a new fit forgets those of the last.
 OPTIONAL = (
@@ -36,7 +30,7 @@ OPTIONAL = (
 )
 
 
-class PRPCA(IterativeFit, LinearGaussianModel):
+class PRPCA(IterativeFit, LinkedRows):
     """Dimension reduction for rows that are linked, like papers by citations.
 
     Three ways to use the links, and none of them needs more than sparse products:
@@ -222,9 +216,7 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         X = read_data(self, X, fitting=True, min_samples=2)
         n = X.shape[0]
         A = None if links is None else read_links(links, n, sample_index).adjacency
-        index = np.arange(n) if sample_index is None else np.array(sample_index)
-        if links is None and sample_index is not None:
-            index = check_sample_index(sample_index, np.max(sample_index, initial=0) + 1)
+        index = np.arange(n) if sample_index is None else check_sample_index(sample_index)
         high_is = f", the least of {n} rows and {X.shape[1]} features"
         q = check_integer(
             "n_components", self.n_components, low=1, high=min(X.shape), high_is=high_is
@@ -419,114 +411,6 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         self.smoothness_ = state.beta
         self.link_gain_ = fitted.gain
         self.permuted_link_gain_ = fitted.permuted_gain
-
-    def _training_scores(self, X):
-        """What `transform` needs of the rows of the fit: their content on the axes."""
-        if not self._shares():
-            return self._embed(X, None).astype(X.dtype)
-        return self._scores(X, None).astype(X.dtype)
-
-    def _shares(self):
-        """Whether the fit has a shared part in the sense of the relational model."""
-        return hasattr(self, "axes_") and self.links_used_
-
-    def _place(self, X, links, sample_index):
-        if links is None:
-            return None
-        return place(links, sample_index, X.shape[0], self.sample_index_)
-
-    def _embed(self, X, nodes, temper=None):
-        """Latent variables of the rows by content, and by links where there are any."""
-        if self._shares():
-            return self._embed_shared(X, nodes, self.temper if temper is None else temper)
-        Z = super().transform(X)[:, : len(self.components_)]
-        smoothed = self.relation == "filter" or self.projection == "smoothed"
-        if nodes is None or not smoothed or self.relation == "learnt":
-            return Z
-        stacked = nodes.stack(self.training_scores_, Z)
-        if self.relation == "filter":
-            return prpca.smooth(graph.normalized(nodes.adjacency), stacked, self.power)[-len(Z) :]
-        mixed = self.alpha * stacked + nodes.adjacency @ stacked
-        return mixed[-len(Z) :] / self.alpha
-
-    def _embed_shared(self, X, nodes, temper):
-        scores = self._scores(X, nodes)
-        m = X.shape[0]
-        S = self._smoother(nodes, m)
-        stacked = scores if nodes is None else nodes.stack(self.training_scores_, scores)
-        shared = relational_posterior.shared_part(self._relational(), S, stacked, temper=temper)
-        return shared[-m:] / np.linalg.norm(self.components_.astype(float), axis=1)
-
-    def _smoother(self, nodes, m):
-        return (
-            sparse.eye_array(m, format="csr")
-            if nodes is None
-            else graph.normalized(nodes.adjacency)
-        )
-
-    def _scores(self, X, nodes):
-        """Centred rows on all axes (m, q + r), with gaps filled from the row and its links."""
-        if has_gaps(X):
-            return self._fill(X, nodes)[1]
-        return np.asarray(self._center(X) @ self.axes_.T, dtype=float)
-
-    def _fill(self, X, nodes):
-        """Centred rows with their gaps filled, and their scores."""
-        centered = X.astype(float) - self.mean_
-        m, state = X.shape[0], self._relational()
-        scores = np.where(np.isnan(centered), 0.0, centered) @ state.U
-        if nodes is not None:
-            scores = nodes.stack(self.training_scores_.astype(float), scores)
-        S = self._smoother(nodes, m)
-        gaps = np.flatnonzero(np.isnan(centered).any(axis=1))
-        places = len(scores) - m + gaps
-        filled = centered.copy()
-        filled[gaps], scores = relational_posterior.fill(state, S, scores, places, centered[gaps])
-        return filled, scores[-m:]
-
-    def _embed_links(self, nodes, m):
-        """Latent variables of the rows of the adjacency, by PPCA on those of the fit."""
-        rows = sparse.csr_array((m, len(self.sample_index_)))
-        if nodes is not None:
-            rows = nodes.links_to_fitted(m)
-        view = self.link_components_.T, self.link_noise_variance_
-        weights = gaussian.latent_posterior(*view).weights
-        return Centered(Matrix(rows), self.link_mean_) @ weights
-
-    def _joint_log_density(self, centered, A):
-        if self._shares():
-            rng, S, q = generator(self.random_state), graph.normalized(A), len(self.components_)
-            spectrum = density(S, graph.component_basis(A), rng)
-            steps = relational_posterior.STEPS
-            data = relational.link(centered, S, spectrum, steps=steps)
-            state = self._relational()
-            return relational.log_likelihood(state, relational.measure(state.U, q, data))
-        if self.relation == "learnt":
-            return float(gaussian.log_density(centered, *self._view()).sum())
-        W, sigma2 = self._view()
-        if self.relation == "filter":
-            return e_step((View(W, sigma2),), (prpca.filtered(A, centered, self.power),))[2]
-        scale = self.alpha**2 + self.gamma
-        mixed = Mixed(prpca.mixing(A, self.alpha, self.gamma), centered)
-        log_density = e_step((View(W * np.sqrt(scale), sigma2 * scale),), (mixed,))[2]
-        constant = prpca.log_determinant(A, self.alpha, self.gamma)
-        return log_density + 0.5 * centered.shape[1] * constant
-
-    def _relational(self):
-        variances = self.shared_variances_, self.own_variances_, self.smoothness_
-        return _linked.state_of(self.axes_, *variances, self.noise_variance_)
-
-    def _view(self):
-        """Loadings of a row without links, own axes included, and its noise variance."""
-        if not hasattr(self, "axes_"):
-            return super()._view()
-        variances = self.own_variances_.copy()
-        variances[: len(self.shared_variances_)] += self.shared_variances_
-        return self.axes_.T.astype(float) * np.sqrt(variances), self.noise_variance_
-
-    def _state(self):
-        W, sigma2 = self._view()
-        return incomplete.State(W, np.asarray(self.mean_, dtype=float), np.array([sigma2]))
 
     @property
     def _n_features_out(self):

@@ -91,7 +91,9 @@ def density(S, top, rng: np.random.Generator) -> Density:
     if n <= EXACT_BELOW:
         return Density(np.linalg.eigvalsh(S.toarray()), np.ones(n))
     values, vectors = _next_eigenpairs(S, top, rng)
-    probes = rng.choice([-1.0, 1.0], size=(n, N_PROBES))
+    # A probe averages over the nodes, so that more of these need fewer of those.
+    n_probes = int(np.clip(N_PROBES * ORTHOGONAL_BELOW / n, 4, N_PROBES))
+    probes = rng.choice([-1.0, 1.0], size=(n, n_probes))
     probes -= top @ (top.T @ probes) + vectors @ (vectors.T @ probes)
     theta, weights = _probe(S, probes)
     known = top.shape[1] + len(values)
@@ -134,7 +136,7 @@ def _probe(S, B):
 def _merge(theta, weights):
     """Neighbouring nodes joined to N_MERGED of them, each at its centre of weight."""
     order = np.argsort(theta)
-    starts = np.linspace(0, len(theta), N_MERGED, endpoint=False).astype(int)
+    starts = np.unique(np.linspace(0, len(theta), N_MERGED, endpoint=False).astype(int))
     total = np.add.reduceat(weights[order], starts)
     moments = np.add.reduceat((weights * theta)[order], starts)
     kept = total > 0
