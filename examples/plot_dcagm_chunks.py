@@ -39,8 +39,8 @@ chunks = chunks_from_pairs(pairs, len(train))
 print(f"{len(pairs)} pairs make {chunks.max() + 1} chunks")
 
 # %%
-# The chunks count when the Gaussians are fitted and in the objective. With so few labels it is
-# wise to stop early: ``tol`` is what the objective must rise by per label.
+# The chunks count when the Gaussians are fitted and in the objective. ``tol`` is what the
+# objective must rise by per label; with twenty labels the default would wait for very little.
 
 plain = DCAGM(n_components=4, tol=0.01).fit(X[train], labels)
 chunked = DCAGM(n_components=4, tol=0.01).fit(X[train], labels, chunks=chunks)
