@@ -50,6 +50,8 @@ papers: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group bench
 	for paper in yytkw06 lyz09 g13; do $(BIN)/python -m benchmarks.papers.$$paper $(OPTIONS) || exit 1; done
 	$(BIN)/python -m benchmarks.dcagm_accuracy
+	$(BIN)/python benchmarks/prpca_accuracy.py
+	$(BIN)/python benchmarks/bsdr_tables.py
 	$(BIN)/python -m benchmarks.papers.page
 
 clean:
