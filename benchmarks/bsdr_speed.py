@@ -69,9 +69,8 @@ def against_the_paper(n_sweeps):
         trace.append((time.process_time() - start, objective))
         return objective >= goal
 
-    BSDR(5, n_init=1, max_iter=300, tol=0, callback=watch, random_state=0).fit(X, y)
+    model = BSDR(5, n_init=1, max_iter=300, tol=0, callback=watch, random_state=0).fit(X, y)
     reached, bound = trace[-1]
-    full = BSDR(5, random_state=0).fit(X, y)
     scores = X_test @ (plain["Q"] @ plain["W"]) + plain["b"]
     accuracy = np.mean(scores.argmax(axis=1) == y_test)
     return [
@@ -82,13 +81,8 @@ def against_the_paper(n_sweeps):
         ],
         [
             "the same bound with gnomon",
-            f"{reached:.1f} s, bound {bound:.1f}",
+            f"{reached:.1f} s, bound {bound:.1f}, accuracy {model.score(X_test, y_test):.3f}",
             f"{seconds / reached:.0f} times faster (asked: 20)",
-        ],
-        [
-            "gnomon to the end, four starts",
-            f"bound {full.objective_[-1]:.1f}, accuracy {full.score(X_test, y_test):.3f}",
-            "",
         ],
     ]
 

@@ -29,8 +29,9 @@ from gnomon.stats.gamma import Gamma
 
 # Sparse priors prune at once what has not grown yet; steps at (1, 1) come first.
 WARM_UP_STEPS = 10
-TRIAL_STEPS = 7
-N_STARTS = 4
+# Before that the order of the bounds says little of where the runs will end.
+TRIAL_STEPS = 20
+N_STARTS = 5
 # Components whose projections spread less than this share of the latent noise carry nothing.
 KEPT_ABOVE = 0.1
 SUPPORT_ABOVE = 0.01

@@ -52,7 +52,7 @@ class BSDR(ClassifierMixin, BayesianReduction):
         Nodes of the quadrature of the multinomial probit.
     n_init : int or "auto", default="auto"
         Number of starts, the first by discriminant analysis, the others random; the one with
-        the best bound after a short run is taken. "auto" is 4 where n_components is below the
+        the best bound after a short run is taken. "auto" is 5 where n_components is below the
         number of classes less one, and 1 otherwise.
     inference : {"variational", "gibbs"}, default="variational"
         Mean-field approximation, or that followed by Gibbs sampling from it.

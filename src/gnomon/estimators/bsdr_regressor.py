@@ -41,7 +41,7 @@ class BSDRRegressor(RegressorMixin, BayesianReduction):
     gamma, degree, coef0 : float
         Parameters of the kernel.
     n_init : int or "auto", default="auto"
-        Number of starts, the first by reduced-rank regression, the others random. "auto" is 4
+        Number of starts, the first by reduced-rank regression, the others random. "auto" is 5
         where n_components is below the number of outputs less one, and 1 otherwise.
     inference : {"variational", "gibbs"}, default="variational"
         Mean-field approximation, or that followed by Gibbs sampling from it.
