@@ -23,6 +23,8 @@ OTHERS = {
     "PGK07": ("dcagm_accuracy.md",),
 }
 OURS = ("SPPCA", "S2PPCA", "PRPCA", "BSDR", "BSDR gibbs", "BSDR variational", "BSDR columnwise")
+# The sets whose inputs are the paper's, and whose PCA agrees with it.
+FACES = ("yale", "orl", "yaleb", "pie")
 # Measures of which less is better.
 LESS = ("error", "sweeps")
 
@@ -52,7 +54,9 @@ CAUSES = {
   20 components) so does S2PPCA.
 * *The paper's figures are not those of the maximum.* They come from 1000 EM steps from random
   loadings and noise 1e-5. With the noise kept at that start (*noise fixed*) labels weigh much more.
-  Mean |difference| to the paper over the cells that have both: {fixed}.
+  Cells of the faces that are worse than the paper's by more than two deviations: {fixed}. PCA agrees
+  with the paper there. Why S2PPCA is below ours on PIE was not found; the paper itself doubts that
+  its EM had converged on that set.
 * *SPPCA on few labelled rows is degenerate*: with as many components as labelled rows less one the
   likelihood has no maximum, and the answer depends on start and floor. This is the regime of the
   gene sets with 2 labels a class.
@@ -127,18 +131,24 @@ def whitened_gap(rows):
 
 
 def fixed_noise(rows):
-    """How near learnt and fixed noise come to the paper, over the cells that have both."""
-    parts = []
+    """How many cells of the faces are worse than the paper's, with learnt and with fixed noise."""
+    rows, parts = [row for row in rows if row["data"] in FACES], []
     for method in ("SPPCA", "S2PPCA"):
-        own = {(r["data"], r["size"], r["measure"]): r for r in rows if r["method"] == method}
+        own = {(r["data"], r["size"]): r for r in rows if r["method"] == method}
         fixed = [r for r in rows if r["method"] == f"{method}, noise fixed"]
-        pairs = [(own[r["data"], r["size"], r["measure"]], r) for r in fixed]
-        pairs = [(learnt, r) for learnt, r in pairs if "paper" in learnt]
-        if pairs:
-            before = sum(abs(learnt["difference"]) for learnt, _ in pairs) / len(pairs)
-            after = sum(abs(r["ours"] - learnt["paper"]) for learnt, r in pairs) / len(pairs)
-            parts.append(f"{method} {before:.3f} learnt, {after:.3f} fixed ({len(pairs)} cells)")
-    return "; ".join(parts) or "not measured"
+        as_printed = [
+            own[r["data"], r["size"]] | {"ours": r["ours"], "difference": _less_paper(r, own)}
+            for r in fixed
+        ]
+        learnt, kept = (
+            sum(verdict(r) == "worse" for r in part) for part in (own.values(), as_printed)
+        )
+        parts.append(f"{method} {learnt} of {len(own)} learnt, {kept} of {len(as_printed)} fixed")
+    return "; ".join(parts)
+
+
+def _less_paper(row, own):
+    return row["ours"] - own[row["data"], row["size"]]["paper"]
 
 
 def text_gap(rows):
