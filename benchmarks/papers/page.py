@@ -54,9 +54,9 @@ CAUSES = {
   20 components) so does S2PPCA.
 * *The paper's figures are not those of the maximum.* They come from 1000 EM steps from random
   loadings and noise 1e-5. With the noise kept at that start (*noise fixed*) labels weigh much more.
-  Cells of the faces that are worse than the paper's by more than two deviations: {fixed}. PCA agrees
-  with the paper there. Why S2PPCA is below ours on PIE was not found; the paper itself doubts that
-  its EM had converged on that set.
+  Cells of the faces that are worse than the paper's by more than two deviations: {fixed}.
+  PCA agrees with the paper there. Why the paper's S2PPCA has fewer errors on PIE was not found;
+  the paper itself doubts that its EM had converged on that set.
 * *SPPCA on few labelled rows is degenerate*: with as many components as labelled rows less one the
   likelihood has no maximum, and the answer depends on start and floor. This is the regime of the
   gene sets with 2 labels a class.
