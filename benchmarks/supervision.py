@@ -7,9 +7,9 @@ error of the nearest labelled row, in the embedding, on the rows without label.
     python benchmarks/supervision.py main --labels 20 --repeats 5
 
 "main" is the table of the paper and of common sets, "wide" has many features and two labels a
-class, "unseen" holds sets that took no part in the design of the rule. Whitened PCA, LDA and PLS
-work on the 150 leading principal components; LDA shrinks its pooled covariance [Ledoit and Wolf],
-as scikit-learn's own is singular with two rows a class.
+class, "unseen" holds sets whose errors took no part in the design of the rule. Whitened PCA, LDA
+and PLS work on the 150 leading principal components; LDA shrinks its pooled covariance [Ledoit
+and Wolf], as scikit-learn's own is singular with two rows a class.
 """
 
 import argparse
