@@ -21,6 +21,7 @@ BATCH_BYTES = 2**23
 WHOLE_BYTES = 2**25
 BATCH_ROWS = 2**16
 SEPARATORS = {".tsv": "\t", ".tab": "\t"}
+COMPRESSED = (".gz", ".bz2", ".zst")
 CANDIDATES = (",", ";", "\t", "|")
 
 
@@ -86,7 +87,7 @@ def _check_file(path):
 
 def _suffix(path):
     """The suffix that tells the format, in lower case, without that of a compression."""
-    compressed = path.suffix.lower() in (".gz", ".bz2", ".zst")
+    compressed = path.suffix.lower() in COMPRESSED
     return (Path(path.stem) if compressed else path).suffix.lower()
 
 
@@ -132,11 +133,19 @@ def _read_text(path, suffix, encoding, separator, decimal):
         "convert_options": csv.ConvertOptions(strings_can_be_null=True, decimal_point=decimal),
     }
     if large:
-        return _stream(path, lambda: _explained(path, lambda: csv.open_csv(path, **options)))
+        return _stream(
+            path, lambda: _explained(path, lambda: csv.open_csv(_source(path), **options))
+        )
     data = _explained(path, lambda: csv.read_csv(path, **options))
     data = data.rename_columns(_named(_explained(path, lambda: data.column_names)))
     _check_encoding(path, data.schema)
     return _from_arrow(path, data)
+
+
+def _source(path):
+    """The file mapped into memory: what is read ahead of a stream is then no memory of ours."""
+    compressed = path.suffix.lower() in COMPRESSED
+    return path if compressed else pa.memory_map(str(path))
 
 
 def _sniff(path, encoding):
