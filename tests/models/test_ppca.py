@@ -46,6 +46,16 @@ def test_em_ends_at_the_closed_form(X, rng):
     assert_allclose(view.sigma2, expected.sigma2, rtol=1e-8)
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_em_does_not_rest_where_an_axis_is_zero(seed):
+    X = center(Matrix(make_subspace(150, 12, 3).X))[1]
+    start = ppca.init(X, 4, np.random.default_rng(seed))
+    step = anderson(partial(ppca.step, X=X), ppca.pack, partial(ppca.unpack, like=start))
+    run = iterate(step, remember(start), max_iter=500, tol=1e-7 * 150 * 12)
+    best = ppca.closed_form(from_moments(X, 4), 4, X.n_samples).log_likelihood
+    assert run.objective[-1] > best - 0.5
+
+
 def test_em_never_descends(X, rng):
     start = (ppca.View(rng.normal(size=(7, q)), 3.0),)
     run = iterate(partial(ppca.step, X=X), start, max_iter=200, tol=0)

@@ -68,7 +68,11 @@ def init(X: Data, q: int, rng: np.random.Generator) -> tuple[View]:
     T = np.asarray(X @ V, dtype=float)
     values, rotation = np.linalg.eigh(T.T @ T)
     spectrum = Spectrum(values[::-1], (V @ rotation)[:, ::-1], X.squared_norm)
-    return (closed_form(spectrum, q, X.n_samples).view,)
+    sigma2 = closed_form(spectrum, q, X.n_samples).view.sigma2
+    variances = spectrum.values / X.n_samples
+    # An axis that starts at zero would stay there.
+    scales = np.sqrt(np.maximum(variances - sigma2, 0.1 * variances))
+    return (View(spectrum.vectors * scales, sigma2),)
 
 
 def step(state, X: Data):
