@@ -19,7 +19,8 @@ from sklearn.decomposition import PCA
 
 from gnomon import PRPCA, Links
 from gnomon.displays import EmbeddingDisplay
-from gnomon.linalg.data import Centered, Matrix, Mixed
+from gnomon.linalg.data import Centered, Matrix
+from gnomon.linalg.mixed import Mixed
 from gnomon.models.linear_gaussian import View, em_step
 from gnomon.models.prpca import mixing, relational_mean
 from gnomon.stats.gaussian import latent_posterior

@@ -13,7 +13,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gnomon import DCAGM, chunks_from_pairs
 from gnomon.inference.callbacks import Checkpoint
-from gnomon.linalg.data import Blocks, Matrix
+from gnomon.linalg.data import Matrix
+from gnomon.linalg.stacked import Blocks
 from gnomon.models import dca_gm_choice
 
 

@@ -5,8 +5,10 @@ from scipy import sparse
 
 from gnomon.estimators._spectrum import leading_spectrum
 from gnomon.inference import subspace
-from gnomon.linalg.data import Blocks, Matrix, Mixed, Weighted, center
+from gnomon.linalg.data import Matrix, Weighted
 from gnomon.linalg.eigen import from_moments
+from gnomon.linalg.mixed import Mixed
+from gnomon.linalg.stacked import Blocks, center
 
 
 @pytest.fixture

@@ -3,16 +3,9 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 
-from gnomon.linalg.data import (
-    Blocks,
-    Centered,
-    Matrix,
-    Mixed,
-    Weighted,
-    as_data,
-    center,
-    column_means,
-)
+from gnomon.linalg.data import Centered, Matrix, Weighted, as_data
+from gnomon.linalg.mixed import Mixed
+from gnomon.linalg.stacked import Blocks, center, column_means
 
 n, d = 40, 7
 

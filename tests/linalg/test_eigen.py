@@ -3,7 +3,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from gnomon.linalg import eigen
-from gnomon.linalg.data import Matrix, center
+from gnomon.linalg.data import Matrix
+from gnomon.linalg.stacked import center
 
 
 @pytest.mark.parametrize("shape", [(60, 12), (12, 60), (20, 20)])

@@ -5,7 +5,8 @@ from scipy import sparse
 from scipy.sparse.linalg import ArpackNoConvergence
 
 from gnomon.linalg import eigen
-from gnomon.linalg.data import Matrix, center
+from gnomon.linalg.data import Matrix
+from gnomon.linalg.stacked import center
 
 
 @pytest.fixture

@@ -3,8 +3,9 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 
-from gnomon.linalg.data import Matrix, center
+from gnomon.linalg.data import Matrix
 from gnomon.linalg.krylov import krylov_pairs
+from gnomon.linalg.stacked import center
 
 
 @pytest.fixture

@@ -4,8 +4,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from gnomon import PPCA
 from gnomon.datasets import make_subspace
-from gnomon.linalg.data import Weighted, center
+from gnomon.linalg.data import Weighted
 from gnomon.linalg.sources import from_dask, from_loaders
+from gnomon.linalg.stacked import center
 
 da = pytest.importorskip("dask.array", reason="needs dask")
 

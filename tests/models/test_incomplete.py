@@ -7,8 +7,9 @@ from scipy.stats import multivariate_normal
 
 from gnomon.datasets import make_subspace, remove_entries
 from gnomon.inference.fixed_point import iterate
-from gnomon.linalg.data import Matrix, center
+from gnomon.linalg.data import Matrix
 from gnomon.linalg.eigen import from_moments
+from gnomon.linalg.stacked import center
 from gnomon.models import incomplete, ppca
 from gnomon.models.incomplete import State
 

@@ -7,7 +7,8 @@ from scipy import sparse
 from scipy.stats import multivariate_normal
 
 from gnomon.inference.fixed_point import iterate
-from gnomon.linalg.data import Blocks, Matrix
+from gnomon.linalg.data import Matrix
+from gnomon.linalg.stacked import Blocks
 from gnomon.models.linear_gaussian import View, em_step
 
 n, d, c, q = 40, 5, 2, 2

@@ -8,8 +8,9 @@ from scipy.stats import multivariate_normal
 from gnomon.datasets import make_subspace
 from gnomon.inference.acceleration import anderson, remember
 from gnomon.inference.fixed_point import iterate
-from gnomon.linalg.data import Matrix, center
+from gnomon.linalg.data import Matrix
 from gnomon.linalg.eigen import from_moments
+from gnomon.linalg.stacked import center
 from gnomon.models import dimension, ppca
 from gnomon.stats.gaussian import covariance
 

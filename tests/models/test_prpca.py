@@ -9,7 +9,8 @@ from scipy.stats import multivariate_normal
 from gnomon.inference.acceleration import anderson, remember
 from gnomon.inference.fixed_point import iterate
 from gnomon.linalg import eigen, graph
-from gnomon.linalg.data import Centered, Matrix, Mixed
+from gnomon.linalg.data import Centered, Matrix
+from gnomon.linalg.mixed import Mixed
 from gnomon.linalg.solve import Cholesky
 from gnomon.models import ppca, prpca
 from gnomon.models.linear_gaussian import View, e_step, em_step

@@ -10,7 +10,8 @@ from scipy.stats import multivariate_normal
 from gnomon.inference.acceleration import at_rest, momentum
 from gnomon.inference.fixed_point import iterate
 from gnomon.linalg import graph, lanczos
-from gnomon.linalg.data import Matrix, center
+from gnomon.linalg.data import Matrix
+from gnomon.linalg.stacked import center
 from gnomon.models import relational
 from gnomon.models import relational_posterior as posterior
 

@@ -8,7 +8,8 @@ from sklearn.datasets import load_iris
 
 from gnomon.inference.acceleration import anderson, remember
 from gnomon.inference.fixed_point import iterate
-from gnomon.linalg.data import Matrix, Weighted, center
+from gnomon.linalg.data import Matrix, Weighted
+from gnomon.linalg.stacked import center
 from gnomon.models import linear_gaussian, sppca, sppca_closed_form, sppca_statistics, sppca_vector
 
 n, d, c, q = 40, 6, 3, 2

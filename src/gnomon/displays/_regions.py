@@ -6,7 +6,8 @@ import numpy as np
 from scipy import sparse
 
 from gnomon.displays._reading import embed
-from gnomon.linalg.data import as_data, column_means
+from gnomon.linalg.data import as_data
+from gnomon.linalg.stacked import column_means
 
 RESOLUTION = 120
 ROWS_AT_ONCE = 2_000

@@ -21,7 +21,8 @@ from gnomon.estimators._outputs import Targets
 from gnomon.estimators._spectrum import EXTRA
 from gnomon.estimators._validation import check_columns, check_option, check_real, check_spread
 from gnomon.linalg import eigen
-from gnomon.linalg.data import Weighted, as_data, center
+from gnomon.linalg.data import Weighted, as_data
+from gnomon.linalg.stacked import center
 from gnomon.models import sppca, sppca_fitted, sppca_statistics
 
 

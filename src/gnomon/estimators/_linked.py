@@ -14,8 +14,10 @@ from gnomon.estimators._validation import check_columns, check_spread
 from gnomon.inference.acceleration import anderson, at_rest, momentum, remember
 from gnomon.inference.fixed_point import Run, iterate
 from gnomon.linalg import eigen, graph, lanczos
-from gnomon.linalg.data import Centered, Matrix, Mixed, as_data, center
+from gnomon.linalg.data import Centered, Matrix, as_data
 from gnomon.linalg.eigen import Spectrum
+from gnomon.linalg.mixed import Mixed
+from gnomon.linalg.stacked import center
 from gnomon.models import incomplete, ppca, prpca, relational, relational_gaps
 from gnomon.models.linear_gaussian import View
 from gnomon.models.relational import Relational

@@ -11,8 +11,9 @@ from gnomon.estimators._base import LinearGaussianModel, has_gaps
 from gnomon.estimators._nodes import place
 from gnomon.estimators._validation import generator
 from gnomon.linalg import graph
-from gnomon.linalg.data import Centered, Matrix, Mixed
+from gnomon.linalg.data import Centered, Matrix
 from gnomon.linalg.lanczos import density
+from gnomon.linalg.mixed import Mixed
 from gnomon.models import incomplete, prpca, relational, relational_posterior
 from gnomon.models.linear_gaussian import View, e_step
 from gnomon.stats import gaussian

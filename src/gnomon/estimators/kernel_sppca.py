@@ -19,7 +19,8 @@ from gnomon.estimators._validation import (
     read_data,
 )
 from gnomon.inference.fixed_point import Run
-from gnomon.linalg.data import Matrix, center
+from gnomon.linalg.data import Matrix
+from gnomon.linalg.stacked import center
 from gnomon.models import sppca, sppca_fitted, sppca_statistics
 from gnomon.models.sppca_prediction import class_log_odds
 from gnomon.models.supervision import Pool, pool, pool_size, supervise, truncated

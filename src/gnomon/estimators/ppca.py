@@ -22,7 +22,8 @@ from gnomon.estimators._validation import (
 )
 from gnomon.inference.acceleration import anderson, remember
 from gnomon.inference.fixed_point import Run, iterate
-from gnomon.linalg.data import Weighted, as_data, center
+from gnomon.linalg.data import Weighted, as_data
+from gnomon.linalg.stacked import center
 from gnomon.models import dimension, incomplete, ppca
 
 SOLVERS = ("auto", "moments", "dual", "subspace", "em")

@@ -19,7 +19,7 @@ from gnomon.estimators._validation import (
     take_rows,
 )
 from gnomon.inference.fixed_point import Run, iterate
-from gnomon.linalg.data import center
+from gnomon.linalg.stacked import center
 from gnomon.models import incomplete, sppca_fitted, sppca_gaps
 from gnomon.models.supervision import pool, pool_size, supervise, truncated
 from gnomon.models.supervision_choice import Choice, choose

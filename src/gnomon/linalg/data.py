@@ -6,13 +6,12 @@ sees how the rows are stored. `Data` is SciPy's `LinearOperator` with these furt
     Matrix      an array or a sparse array        the leaf
     Centered    X - 1 mu'                         sparse stays sparse, dense is not copied
     Weighted    diag(w)^(1/2) X                   weights that count as repeated rows
-    Mixed       R X                               links; n_samples stays that of X
-    Blocks      rows stacked                      out of core, distributed
 
+Rows mixed over links are in `mixed`, rows stacked and the centring of all kinds in `stacked`.
 An operator multiplies in its own dtype and adds up in float64 what it returns as one number.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 from scipy import sparse
@@ -22,8 +21,6 @@ from scipy.sparse.linalg import LinearOperator
 BLOCK_ENTRIES = 2**17
 # Above this share of stored entries a sparse product is no cheaper than a dense one.
 SPARSE_BELOW = 0.25
-# An entry of a product of two sparse arrays costs about as much as this many of a dense one.
-SPARSE_PRODUCT = 20
 # Energy of the mean over that of the spread up to which it may be subtracted afterwards.
 SAFE_SHIFT = 100.0
 
@@ -52,7 +49,7 @@ class Data(LinearOperator):
 
     def row_squared_norms(self) -> np.ndarray:
         """Squared length of every row (n,), in float64."""
-        return np.concatenate([_row_norms(block) for block in self.dense_blocks()])
+        return np.concatenate([row_norms(block) for block in self.dense_blocks()])
 
     def column_sums(self) -> np.ndarray:
         """Sum of every column (d,), in float64."""
@@ -274,155 +271,9 @@ class Weighted(Data):
         return self.X.T @ (Z.astype(self.dtype, copy=False) * self._roots)
 
 
-class Mixed(Data):
-    """R X for a sparse mixing R (m, n) of rows, never formed; n_samples stays that of X."""
-
-    def __init__(self, R, X: Data):
-        super().__init__(X.dtype, (R.shape[0], X.shape[1]), X.n_samples)
-        self.R, self.X = R, X
-        # Products by rows are twice as fast as the scattered ones of a transposed view.
-        self._transposed = R.T.tocsr()
-
-    @property
-    def is_sparse(self):
-        return self.X.is_sparse
-
-    def row_squared_norms(self):
-        content = self.X.X if isinstance(self.X, Centered) else self.X
-        if self.is_sparse and isinstance(content, Matrix):
-            return self._norms_of_sparse(content.X)
-        # An identity of some columns at a time, so that R X is never formed.
-        total = np.zeros(self.shape[0])
-        width = max(1, 8 * BLOCK_ENTRIES // max(self.shape))
-        for start in range(0, self.n_features, width):
-            stop = min(start + width, self.n_features)
-            columns = self @ np.eye(self.n_features, stop - start, -start, dtype=self.dtype)
-            total += _row_norms(columns)
-        return total
-
-    def _norms_of_sparse(self, X):
-        R, d = self.R.tocsr(), self.n_features
-        mean = self.X.mean.astype(float) if isinstance(self.X, Centered) else np.zeros(d)
-        if 4 * R.shape[0] < R.shape[1]:
-            used = _columns_used(R)
-            R, X = R[:, used], X.tocsr()[used]
-        if d * X.shape[0] < SPARSE_PRODUCT * X.nnz:
-            return _norms_by_columns(R, X.tocsc(), mean)
-        return _norms_by_rows(R, X.tocsr(), mean)
-
-    def dense_blocks(self):
-        R = self.R.tocsr()
-        for rows in row_slices(self.shape):
-            part = R[rows]
-            used = _columns_used(part)
-            yield part[:, used] @ np.concatenate(list(self.X.rows(used).dense_blocks()))
-
-    def rows(self, mask):
-        R, X = self.R.tocsr()[mask], self.X
-        # A few rows reach a few others: mixing them at once touches these alone.
-        return Mixed(R @ X.R, X.X) if isinstance(X, Mixed) else Mixed(R, X)
-
-    def single(self):
-        X = self.X.single()
-        return self if X is self.X else Mixed(self.R.astype(np.float32), X)
-
-    def _matmat(self, B):
-        return self.R @ self.X._matmat(B)
-
-    def _rmatmat(self, Z):
-        return self.X._rmatmat(self._transposed @ Z)
-
-
-class Blocks(Data):
-    """Rows of several `Data`, stacked; ``map`` decides where their products run."""
-
-    def __init__(self, parts: Iterable[Data], map: Callable = map):
-        self.parts: Sequence[Data] = list(parts)
-        self.map = map
-        if not self.parts:
-            raise ValueError("parts is empty; Blocks needs at least one block of rows")
-        widths = {part.shape[1] for part in self.parts}
-        if len(widths) > 1:
-            raise ValueError(f"parts have {sorted(widths)} columns; all must have the same")
-        dtype = np.result_type(*[part.dtype for part in self.parts])
-        self._starts = np.cumsum([0] + [part.shape[0] for part in self.parts])
-        super().__init__(
-            dtype,
-            (int(self._starts[-1]), widths.pop()),
-            sum(part.n_samples for part in self.parts),
-        )
-
-    @property
-    def is_sparse(self):
-        return all(part.is_sparse for part in self.parts)
-
-    @property
-    def squared_norm(self):
-        return float(sum(self.map(_part_squared_norm, self.parts)))
-
-    def row_squared_norms(self):
-        return np.concatenate(list(self.map(_part_row_norms, self.parts)))
-
-    def column_sums(self):
-        return sum(self.map(_part_sums, self.parts))
-
-    def gram(self):
-        return sum(self.map(_part_gram, self.parts))
-
-    def dense_blocks(self):
-        for part in self.parts:
-            yield from part.dense_blocks()
-
-    def dual_gram(self):
-        rows = np.concatenate(list(self.map(_part_rows, self.parts)))
-        return (rows @ rows.T).astype(float)
-
-    def single(self):
-        return Blocks([part.single() for part in self.parts], self.map)
-
-    def rows(self, mask):
-        mask = np.asarray(mask)
-        if mask.dtype != bool:
-            if np.any(np.diff(mask) < 0):
-                raise ValueError("an index into Blocks must be sorted")
-            mask = np.isin(np.arange(self.shape[0]), mask)
-        cut = np.split(mask, self._starts[1:-1])
-        parts = [part.rows(m) for part, m in zip(self.parts, cut, strict=True) if m.any()]
-        return Blocks(parts, self.map)
-
-    def _matmat(self, B):
-        return np.concatenate(list(self.map(_part_product, self.parts, [B] * len(self.parts))))
-
-    def _rmatmat(self, Z):
-        cut = np.split(Z, self._starts[1:-1])
-        return sum(self.map(_part_transposed_product, self.parts, cut))
-
-
 def as_data(X) -> Data:
     """X as `Data`: an operator as it is, an array or a sparse array as a `Matrix`."""
     return X if isinstance(X, Data) else Matrix(X)
-
-
-def column_means(X: Data) -> np.ndarray:
-    """Means of the columns in float64, weighted where X is."""
-    if isinstance(X, Weighted):
-        return np.asarray(X.X.T @ X.weights[:, None], dtype=float).ravel() / X.n_samples
-    return X.column_sums() / X.n_samples
-
-
-def center(X: Data) -> tuple[np.ndarray, Data]:
-    """Column means of X, and X less them, not formed."""
-    mean = column_means(X)
-    return mean, less_mean(X, mean)
-
-
-def less_mean(X: Data, mean) -> Data:
-    """X - 1 mean', not formed, below the weights or blocks that X may have."""
-    if isinstance(X, Weighted):
-        return Weighted(Centered(X.X, mean), X.weights)
-    if isinstance(X, Blocks):
-        return Blocks([Centered(part, mean) for part in X.parts], X.map)
-    return Centered(X, mean)
 
 
 def row_slices(shape) -> Iterator[slice]:
@@ -453,39 +304,8 @@ def _add_products(blocks, Z, d):
     return out
 
 
-def _columns_used(R):
-    used = np.zeros(R.shape[1], dtype=bool)
-    used[R.indices] = True
-    return np.flatnonzero(used)
-
-
-def _norms_by_columns(R, X, mean):
-    """Squared lengths of the rows of R (X - 1 mean'), from dense runs of columns of X.
-
-    Large products run in single precision: their errors are many, small and of either sign.
-    """
-    dtype = np.float32 if R.nnz * X.shape[1] > 1e8 else np.float64
-    R, norms = R.astype(dtype), np.zeros(R.shape[0])
-    width = max(1, 2**23 // X.shape[0])
-    for start in range(0, X.shape[1], width):
-        columns = slice(start, start + width)
-        block = X[:, columns].toarray() - mean[columns]
-        norms += _row_norms(R @ block.astype(dtype, copy=False))
-    return norms
-
-
-def _norms_by_rows(R, X, mean):
-    """The same from sparse products of runs of rows: |R x - (R 1) mean|^2, expanded."""
-    norms = []
-    for rows in row_slices((R.shape[0], 1)):
-        part, ones = R[rows] @ X, np.asarray(R[rows].sum(axis=1), dtype=float).ravel()
-        squares = np.concatenate([[0.0], np.cumsum(part.data.astype(float) ** 2)])
-        stored = squares[part.indptr[1:]] - squares[part.indptr[:-1]]
-        norms.append(stored + ones * (ones * (mean @ mean) - 2 * (part @ mean)))
-    return np.maximum(np.concatenate(norms), 0.0)
-
-
-def _row_norms(block):
+def row_norms(block) -> np.ndarray:
+    """Squared lengths of the rows of an array, in float64."""
     return np.einsum("ij,ij->i", block, block, dtype=float, casting="same_kind")
 
 
@@ -499,31 +319,3 @@ def _squared_sum(values):
 def _slices(size):
     for start in range(0, size, BLOCK_ENTRIES):
         yield slice(start, min(start + BLOCK_ENTRIES, size))
-
-
-def _part_squared_norm(part):
-    return part.squared_norm
-
-
-def _part_row_norms(part):
-    return part.row_squared_norms()
-
-
-def _part_sums(part):
-    return part.column_sums()
-
-
-def _part_rows(part):
-    return np.concatenate(list(part.dense_blocks()))
-
-
-def _part_gram(part):
-    return part.gram()
-
-
-def _part_product(part, B):
-    return part @ B
-
-
-def _part_transposed_product(part, Z):
-    return part.T @ Z

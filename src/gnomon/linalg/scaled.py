@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gnomon.linalg.data import Centered, Data, Matrix, Weighted, center
+from gnomon.linalg.data import Centered, Data, Matrix, Weighted
+from gnomon.linalg.stacked import center
 
 
 class Scaled(Data):

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from gnomon.linalg.data import Blocks, Data, Matrix, Weighted
+from gnomon.linalg.data import Data, Matrix, Weighted
+from gnomon.linalg.stacked import Blocks
 
 
 class Loaded(Data):

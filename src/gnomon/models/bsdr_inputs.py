@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gnomon.linalg.data import Centered, Data, center
+from gnomon.linalg.data import Centered, Data
 from gnomon.linalg.scaled import Scaled, column_spread
+from gnomon.linalg.stacked import center
 from gnomon.stats.ridge import (
     DualRidge,
     GramRidge,

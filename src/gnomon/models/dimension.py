@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gnomon.linalg.data import Data, center, less_mean
+from gnomon.linalg.data import Data
 from gnomon.linalg.eigen import Spectrum
+from gnomon.linalg.stacked import center, less_mean
 from gnomon.models import incomplete
 from gnomon.models.ppca import closed_form
 

@@ -18,8 +18,9 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
-from gnomon.linalg.data import Centered, Data, Mixed
+from gnomon.linalg.data import Centered, Data
 from gnomon.linalg.graph import normalized
+from gnomon.linalg.mixed import Mixed
 
 
 def mixing(A, alpha: float, gamma: float) -> sparse.csr_array:

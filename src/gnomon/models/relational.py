@@ -20,8 +20,9 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import minimize
 
-from gnomon.linalg.data import Data, Mixed
+from gnomon.linalg.data import Data
 from gnomon.linalg.lanczos import Density, Krylov, apply, lanczos
+from gnomon.linalg.mixed import Mixed
 
 # Lanczos steps from the scores: nodes of the likelihood and the filtered scores.
 STEPS = 16

@@ -1,0 +1,99 @@
+"""Rows of the data mixed over links: R X, never formed."""
+
+import numpy as np
+
+from gnomon.linalg.data import BLOCK_ENTRIES, Centered, Data, Matrix, row_norms, row_slices
+
+# An entry of a product of two sparse arrays costs about as much as this many of a dense one.
+SPARSE_PRODUCT = 20
+
+
+class Mixed(Data):
+    """R X for a sparse mixing R (m, n) of rows, never formed; n_samples stays that of X."""
+
+    def __init__(self, R, X: Data):
+        super().__init__(X.dtype, (R.shape[0], X.shape[1]), X.n_samples)
+        self.R, self.X = R, X
+        # Products by rows are twice as fast as the scattered ones of a transposed view.
+        self._transposed = R.T.tocsr()
+
+    @property
+    def is_sparse(self):
+        return self.X.is_sparse
+
+    def row_squared_norms(self):
+        content = self.X.X if isinstance(self.X, Centered) else self.X
+        if self.is_sparse and isinstance(content, Matrix):
+            return self._norms_of_sparse(content.X)
+        # An identity of some columns at a time, so that R X is never formed.
+        total = np.zeros(self.shape[0])
+        width = max(1, 8 * BLOCK_ENTRIES // max(self.shape))
+        for start in range(0, self.n_features, width):
+            stop = min(start + width, self.n_features)
+            columns = self @ np.eye(self.n_features, stop - start, -start, dtype=self.dtype)
+            total += row_norms(columns)
+        return total
+
+    def _norms_of_sparse(self, X):
+        R, d = self.R.tocsr(), self.n_features
+        mean = self.X.mean.astype(float) if isinstance(self.X, Centered) else np.zeros(d)
+        if 4 * R.shape[0] < R.shape[1]:
+            used = _columns_used(R)
+            R, X = R[:, used], X.tocsr()[used]
+        if d * X.shape[0] < SPARSE_PRODUCT * X.nnz:
+            return _norms_by_columns(R, X.tocsc(), mean)
+        return _norms_by_rows(R, X.tocsr(), mean)
+
+    def dense_blocks(self):
+        R = self.R.tocsr()
+        for rows in row_slices(self.shape):
+            part = R[rows]
+            used = _columns_used(part)
+            yield part[:, used] @ np.concatenate(list(self.X.rows(used).dense_blocks()))
+
+    def rows(self, mask):
+        R, X = self.R.tocsr()[mask], self.X
+        # A few rows reach a few others: mixing them at once touches these alone.
+        return Mixed(R @ X.R, X.X) if isinstance(X, Mixed) else Mixed(R, X)
+
+    def single(self):
+        X = self.X.single()
+        return self if X is self.X else Mixed(self.R.astype(np.float32), X)
+
+    def _matmat(self, B):
+        return self.R @ self.X._matmat(B)
+
+    def _rmatmat(self, Z):
+        return self.X._rmatmat(self._transposed @ Z)
+
+
+def _columns_used(R):
+    used = np.zeros(R.shape[1], dtype=bool)
+    used[R.indices] = True
+    return np.flatnonzero(used)
+
+
+def _norms_by_columns(R, X, mean):
+    """Squared lengths of the rows of R (X - 1 mean'), from dense runs of columns of X.
+
+    Large products run in single precision: their errors are many, small and of either sign.
+    """
+    dtype = np.float32 if R.nnz * X.shape[1] > 1e8 else np.float64
+    R, norms = R.astype(dtype), np.zeros(R.shape[0])
+    width = max(1, 2**23 // X.shape[0])
+    for start in range(0, X.shape[1], width):
+        columns = slice(start, start + width)
+        block = X[:, columns].toarray() - mean[columns]
+        norms += row_norms(R @ block.astype(dtype, copy=False))
+    return norms
+
+
+def _norms_by_rows(R, X, mean):
+    """The same from sparse products of runs of rows: |R x - (R 1) mean|^2, expanded."""
+    norms = []
+    for rows in row_slices((R.shape[0], 1)):
+        part, ones = R[rows] @ X, np.asarray(R[rows].sum(axis=1), dtype=float).ravel()
+        squares = np.concatenate([[0.0], np.cumsum(part.data.astype(float) ** 2)])
+        stored = squares[part.indptr[1:]] - squares[part.indptr[:-1]]
+        norms.append(stored + ones * (ones * (mean @ mean) - 2 * (part @ mean)))
+    return np.maximum(np.concatenate(norms), 0.0)
