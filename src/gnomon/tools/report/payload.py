@@ -69,9 +69,9 @@ def colour_columns(subject) -> list[dict]:
     """What the rows can be coloured by: target first, then certainty, then the table's columns."""
     columns = _own_columns(subject)
     room = COLUMN_BYTES - sum(len(column["values"]) for column in columns)
-    (batch, *more) = subject.table.batches()
-    if more or subject.table.streamed:
+    if subject.table.streamed:
         return columns
+    (batch,) = subject.table.batches()
     for name, column in batch.columns.items():
         if subject.rows is not None:
             column = column.take(pa.array(subject.rows))
