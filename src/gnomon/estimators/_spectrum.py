@@ -11,6 +11,8 @@ from gnomon.models import ppca
 # Directions beyond those asked for with which the subspace starts.
 EXTRA = 10
 SAMPLED_ROWS = 4000
+# Blocks of directions kept before the basis is cut: here rather time than memory.
+MOST_BLOCKS = 5
 # Below this tolerance per entry, products in single precision are not exact enough.
 SINGLE_ABOVE = 1e-9
 
@@ -46,12 +48,12 @@ def _from_products(X, k, rng, tol, max_rounds):
     n, (_, d), trace = X.n_samples, X.shape, X.squared_norm
 
     def solve_small(reduced):
-        spectrum = Spectrum(reduced.energies[:k], np.eye(d, k), trace)
-        view, _, log_likelihood = ppca.closed_form(spectrum, k, n)
-        variances = np.maximum(reduced.energies[:k] / n, np.finfo(float).tiny)
+        values = reduced.energies[:k]
+        scales, sigma2, _ = ppca.scales_and_noise(values, trace, n, d)
+        log_likelihood = ppca.profile(values, trace, scales, sigma2, n, d)
         H = np.zeros((len(reduced.energies), k))
-        np.fill_diagonal(H, np.sqrt(np.sum(view.W**2, axis=0)) / variances)
-        return subspace.Small(H, None, n * np.eye(k), view.sigma2, log_likelihood, None)
+        np.fill_diagonal(H, scales / np.maximum(values / n, np.finfo(float).tiny))
+        return subspace.Small(H, None, n * np.eye(k), sigma2, log_likelihood, None)
 
     solution = subspace.maximise(
         fast,
@@ -60,5 +62,6 @@ def _from_products(X, k, rng, tol, max_rounds):
         tol=tol * n * d,
         max_rounds=max_rounds,
         exact=X,
+        most_blocks=MOST_BLOCKS,
     )
     return Spectrum(solution.reduced.energies[:k], np.asarray(solution.basis[:, :k], float), trace)

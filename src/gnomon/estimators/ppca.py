@@ -184,6 +184,7 @@ class PPCA(IterativeFit, LinearGaussianModel):
             total = check_spread(centered.squared_norm)
             run = self._run_em(centered, q, rng)
             (view,) = run.state.plain
+            view = view._replace(W=ppca.canonical(view.W))
         else:
             spectrum = spectrum_of(centered, q)
             total = check_spread(spectrum.trace)
@@ -203,6 +204,7 @@ class PPCA(IterativeFit, LinearGaussianModel):
         q = self._size(X.shape, curve, partial(dimension.explained_with_gaps, data, self._fit_rows))
         run = self._run_gaps(data, q, self._iterate)
         W, mean, (sigma2,) = run.state.plain
+        W = ppca.canonical(W)
         total = np.sum(W**2) + len(mean) * sigma2
         return self._keep(X, (mean, W, sigma2, total), run, curve)
 
@@ -242,7 +244,6 @@ class PPCA(IterativeFit, LinearGaussianModel):
 
     def _keep(self, X, parameters, run, curve):
         mean, W, sigma2, total = parameters
-        W = ppca.canonical(W)
         self.n_components_ = W.shape[1]
         self.components_ = np.ascontiguousarray(W.T.astype(X.dtype))
         self.mean_ = np.asarray(mean, dtype=X.dtype)

@@ -31,25 +31,34 @@ class Fit(NamedTuple):
 def closed_form(spectrum: Spectrum, q: int, n: float) -> Fit:
     """The maximum likelihood for given q, eqs. (7)-(8) of [TB99], axes in principal order."""
     d = spectrum.vectors.shape[0]
-    values = spectrum.values[:q] / n
-    rest = (spectrum.trace / n - values.sum()) / max(d - q, 1)
-    floor = NOISE_FLOOR * spectrum.trace / (n * d)
+    scales, sigma2, floored = scales_and_noise(spectrum.values[:q], spectrum.trace, n, d)
+    view = View(fix_signs(spectrum.vectors[:, :q]) * scales, sigma2)
+    return Fit(view, floored, log_likelihood(spectrum, view, n))
+
+
+def scales_and_noise(values, trace, n: float, d: int) -> tuple[np.ndarray, float, bool]:
+    """Lengths of the loadings and noise variance at the maximum; whether the noise is floored."""
+    q, variances = len(values), values / n
+    rest = (trace / n - variances.sum()) / max(d - q, 1)
+    floor = NOISE_FLOOR * trace / (n * d)
     # Rounding in the trace can exceed a true rest of zero.
     sigma2 = max(rest, floor) if d > q else floor
-    scales = np.sqrt(np.maximum(values - sigma2, 0.0))
-    view = View(fix_signs(spectrum.vectors[:, :q]) * scales, sigma2)
-    return Fit(view, bool(d > q and rest <= floor), log_likelihood(spectrum, view, n))
+    scales = np.sqrt(np.maximum(variances - sigma2, 0.0))
+    return scales, float(sigma2), bool(d > q and rest <= floor)
 
 
 def log_likelihood(spectrum: Spectrum, view: View, n: float) -> float:
     """Total log likelihood of a view whose axes are the leading eigenvectors."""
-    d = view.W.shape[0]
-    values = spectrum.values[: view.W.shape[1]] / n
-    model = np.sum(view.W**2, axis=0) + view.sigma2
-    rest = spectrum.trace / n - values.sum()
-    terms = np.sum(np.log(model) + values / model) + rest / view.sigma2
-    tail = (d - len(values)) * np.log(view.sigma2)
-    return -0.5 * n * (d * np.log(2 * np.pi) + terms + tail)
+    d, q = view.W.shape
+    scales = np.sqrt(np.sum(view.W**2, axis=0))
+    return profile(spectrum.values[:q], spectrum.trace, scales, view.sigma2, n, d)
+
+
+def profile(values, trace, scales, sigma2, n: float, d: int) -> float:
+    """The same from the lengths of the loadings alone."""
+    variances, model = values / n, scales**2 + sigma2
+    terms = np.sum(np.log(model) + variances / model) + (trace / n - variances.sum()) / sigma2
+    return float(-0.5 * n * (d * np.log(2 * np.pi) + terms + (d - len(values)) * np.log(sigma2)))
 
 
 def canonical(W) -> np.ndarray:
@@ -68,7 +77,7 @@ def init(X: Data, q: int, rng: np.random.Generator) -> tuple[View]:
     T = np.asarray(X @ V, dtype=float)
     values, rotation = np.linalg.eigh(T.T @ T)
     spectrum = Spectrum(values[::-1], (V @ rotation)[:, ::-1], X.squared_norm)
-    sigma2 = closed_form(spectrum, q, X.n_samples).view.sigma2
+    _, sigma2, _ = scales_and_noise(spectrum.values, spectrum.trace, X.n_samples, X.n_features)
     variances = spectrum.values / X.n_samples
     # An axis that starts at zero would stay there.
     scales = np.sqrt(np.maximum(variances - sigma2, 0.1 * variances))
