@@ -102,7 +102,7 @@ def gap_covariances(state: Relational, observed, gains) -> tuple[np.ndarray, flo
         inner = Cholesky(np.eye(B.shape[1]) - B.T @ B)
         half = inner.half_solve(B.T)
         total[np.ix_(row, row)] += sigma2 * (np.eye(len(B)) + half.T @ half)
-        entropy += 0.5 * (len(B) * np.log(2 * np.pi * np.e * sigma2) - inner.logdet())
+        entropy += 0.5 * (len(B) * (1 + np.log(2 * np.pi * sigma2)) - inner.logdet())
     return total, entropy
 
 
