@@ -449,6 +449,49 @@ def test_the_number_of_dimensions_is_chosen_and_shown(table, tmp_path):
     assert "How many dimensions" in (tmp_path / "o" / "report.html").read_text()
 
 
+def test_every_command_reads_csv_and_parquet_alike(labelled_model, model, table, tmp_path):
+    compared = ("--target", "species", "--ignore", "picked", "--id", "flower", "--models", "PCA")
+    written = {}
+    for suffix in ("csv", "parquet"):
+        source, folder = table.with_suffix(f".{suffix}"), tmp_path / f"from {suffix}"
+        folder.mkdir()
+        run("transform", model, source, "--out", folder / "z.csv")
+        run("predict", labelled_model, source, "--out", folder / "p.csv")
+        run("impute", model, source, "--out", folder / "i.csv")
+        run("compare", source, *compared, "--components", "2", "--out", folder)
+        run("report", labelled_model, source, "--out", folder / "r.html")
+        assert (folder / "r.html").stat().st_size > 10_000
+        written[suffix] = {name: rows(folder / name) for name in ("z.csv", "p.csv", "i.csv")}
+        score = rows(folder / "comparison.csv")
+        written[suffix]["c"] = {"model": score["model"], "n_components": score["n_components"]}
+    assert written["csv"] == written["parquet"]
+
+
+INTERRUPTED = """
+import os, signal, sys, threading
+from gnomon.tools import commands
+from gnomon.tools.cli import main
+
+def slow(*args, **options):
+    os.kill(os.getpid(), signal.SIGINT)
+    threading.Event().wait(30)
+
+commands.held_out = slow
+sys.argv = ["gnomon", *sys.argv[1:]]
+main()
+"""
+
+
+def test_ctrl_c_keeps_what_is_done_and_says_where(table, tmp_path):
+    out = tmp_path / "kept"
+    command = [sys.executable, "-c", INTERRUPTED, "fit", str(table), *FIT, "--out", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 130
+    assert "interrupted; kept: " in done.stderr
+    assert "Traceback" not in done.stderr
+    assert {path.name for path in out.iterdir()} >= {"model.gnomon", "embedding.csv"}
+
+
 @pytest.mark.slow
 def test_the_demo_shows_it_all(tmp_path):
     result = run("demo", "--out", tmp_path / "demo")
