@@ -39,7 +39,7 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group bench
-	for script in benchmarks/*.py; do case $$script in */measure.py) ;; *) $(BIN)/python $$script || exit 1 ;; esac; done
+	for script in benchmarks/*.py; do PYTHONPATH=. $(BIN)/python $$script || exit 1; done
 
 docs: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs
