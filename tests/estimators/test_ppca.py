@@ -442,3 +442,16 @@ def test_scikit_learn_callbacks_see_the_iterations(X):
     assert isinstance(count, callback.FitCallback)
     model = PPCA(3).set_callbacks(count).fit(remove_entries(X, 0.2))
     assert count.seen == model.n_iter_ - 1
+
+
+def test_wide_indices_of_sparse_rows_are_read(X):
+    stored = sparse.csr_array(np.where(np.abs(X) > 4, X, 0.0))
+    expected = PPCA(2).fit(stored)
+    stored.indices, stored.indptr = stored.indices.astype(np.int64), stored.indptr.astype(np.int64)
+    assert_allclose(PPCA(2).fit(stored).get_covariance(), expected.get_covariance())
+
+
+def test_nulls_of_a_polars_frame_are_missing_values(X):
+    gaps = remove_entries(X, 0.1)
+    frame = pl.DataFrame(gaps).fill_nan(None)
+    assert_allclose(PPCA(2).fit(frame).get_covariance(), PPCA(2).fit(gaps).get_covariance())
