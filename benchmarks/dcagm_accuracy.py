@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 from benchmarks.baselines.relevant import LDARCA
-from benchmarks.machine import describe
+from benchmarks.measure import describe
 from benchmarks.papers.data import MissingDataError, load
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis

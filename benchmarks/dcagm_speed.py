@@ -14,7 +14,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from benchmarks.machine import describe
+from benchmarks.measure import describe
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import NeighborhoodComponentsAnalysis

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 from benchmarks.dcagm_accuracy import SETS, prepared
-from benchmarks.machine import describe
+from benchmarks.measure import describe
 from benchmarks.papers.data import MissingDataError
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit

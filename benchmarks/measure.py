@@ -68,11 +68,15 @@ def machine():
     }
 
 
+def describe():
+    """The same in one line."""
+    return ", ".join(f"{key} {value}" for key, value in machine().items())
+
+
 def write(name, title, header, rows, notes=()):
     """Print a table, and write it with the machine to results/name.md and .json."""
     table = [" | ".join(header), " | ".join(["---"] * len(header))]
     table += [" | ".join(map(str, row)) for row in rows]
-    about = ", ".join(f"{key} {value}" for key, value in machine().items())
     lines = [
         f"# {title}",
         "",
@@ -80,7 +84,7 @@ def write(name, title, header, rows, notes=()):
         "",
         *notes,
         "",
-        f"Run on: {about}.",
+        f"Run on: {describe()}.",
     ]
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{name}.md").write_text("\n".join(lines) + "\n")

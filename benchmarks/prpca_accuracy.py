@@ -26,7 +26,8 @@ from gnomon.models.relational_posterior import conditional_log_density
 
 sys.path.insert(0, str(Path(__file__).parent))
 from papers.data import MissingDataError, load, tfidf, unit_rows
-from prpca_speed import machine
+
+from measure import describe
 
 RESULTS = Path(__file__).parent / "results"
 CITATIONS = "cora_ds", "cora_ha", "cora_ml", "cora_pl", "cora"
@@ -181,7 +182,7 @@ def rewired():
 def report(done):
     out = ["# PRPCA: accuracy and held-out likelihood", ""]
     out += [
-        f"`python benchmarks/prpca_accuracy.py`; {machine()}.",
+        f"`python benchmarks/prpca_accuracy.py`; {describe()}.",
         "",
         __doc__.split("\n\n")[2],
         "",

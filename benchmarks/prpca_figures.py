@@ -28,7 +28,8 @@ from gnomon.stats.gaussian import latent_posterior
 sys.path.insert(0, str(Path(__file__).parent))
 from papers.data import MissingDataError, load
 from prpca_accuracy import CITATIONS, RESULTS, WEB, accuracy, read
-from prpca_speed import machine
+
+from measure import describe
 
 PICTURES = Path(__file__).parent.parent / "docs" / "_static"
 STEPS = (1, 2, 3, 5, 8, 12, 20, 50)
@@ -120,7 +121,7 @@ def main():
     PICTURES.mkdir(exist_ok=True)
     try:
         draw_books()
-        figures = dict(machine=machine(), iterations=iterations(), sizes=sizes())
+        figures = dict(machine=describe(), iterations=iterations(), sizes=sizes())
     except MissingDataError as reason:
         print(f"skipped: {reason}")
         return

@@ -8,25 +8,22 @@ CPU seconds of the process, so that other work on the machine counts little.
 """
 
 import json
-import os
-import platform
 import resource
 import subprocess
 import sys
 import time
 import warnings
-from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
-import scipy
-import sklearn
 from scipy import sparse
 from sklearn.decomposition import PCA, TruncatedSVD
 
 sys.path.insert(0, str(Path(__file__).parent))
 from gnomon import PRPCA, Links
 from papers.data import MissingDataError, load
+
+from measure import describe
 
 RESULTS = Path(__file__).parent / "results"
 SIZES = 25_000, 100_000
@@ -106,19 +103,13 @@ def measure_cora():
     }
 
 
-def machine():
-    versions = (
-        f"Python {platform.python_version()}, numpy {np.__version__}, scipy {scipy.__version__}, "
-    )
-    threads = os.environ.get("OPENBLAS_NUM_THREADS", "default")
-    return (
-        f"{platform.machine()}, {os.cpu_count()} cores, BLAS threads {threads}; {versions}"
-        f"scikit-learn {sklearn.__version__}; {datetime.now(UTC):%Y-%m-%d}; seed 0"
-    )
-
-
 def report(done):
-    out = ["# PRPCA: speed and memory", "", f"`python benchmarks/prpca_speed.py`; {machine()}.", ""]
+    out = [
+        "# PRPCA: speed and memory",
+        "",
+        f"`python benchmarks/prpca_speed.py`; {describe()}.",
+        "",
+    ]
     out += [
         "CPU seconds of the fit, of scikit-learn on the same content in the same process, and of",
         "`transform` with links; peak memory of the process; growth from the smallest size.",

@@ -13,15 +13,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
 import json
-import platform
 import time
 import warnings
-from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
-import scipy
-import sklearn
 from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA, TruncatedSVD
@@ -30,6 +26,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import TfidfTransformer
 
 from gnomon import SPPCA
+
+from measure import machine
 
 SEED = 0
 RESULTS = Path(__file__).parent / "results"
@@ -151,18 +149,6 @@ def automatic():
 PARTS = {"ng20": text, "dense": dense, "auto": automatic}
 
 
-def machine():
-    return {
-        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, one thread",
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
-        "seed": SEED,
-    }
-
-
 def write(results):
     """Parts that were run replace those kept from earlier runs."""
     RESULTS.mkdir(exist_ok=True)
@@ -196,7 +182,7 @@ def main():
     results = {}
     for name in chosen:
         if part := PARTS[name]():
-            results[name] = {**part, **machine()}
+            results[name] = {**part, **machine(), "seed": SEED}
             for key, value in part.items():
                 print(f"{key:45} {_shown(value)}")
     write(results)

@@ -105,14 +105,12 @@ def maximise(  # noqa: PLR0913 - a solver and its settings
         small = solve_small(reduced)
         ratio, last = _ratio(objective, small.objective, bound, ratio), small.state
         objective.append(small.objective)
-        step = basis.m_step(small)
+        step, block, bound = _look_outside(basis, small, tol)
         columns += small.H.shape[1]
-        block, bound = _ascent_directions(step.outside, small, tol)
         if ratio * bound < tol and not reduced.final:
             small = solve_small(reduced._replace(final=True, last=small.state, rotation=None))
-            step = basis.m_step(small)
+            step, block, bound = _look_outside(basis, small, tol)
             columns += small.H.shape[1]
-            block, bound = _ascent_directions(step.outside, small, tol)
         converged = ratio * bound < tol or block.shape[1] == 0
         stop = callback is not None and callback(n_round, small, small.objective)
         if converged or stop or basis.is_full(block):
@@ -250,6 +248,12 @@ class _Basis:
 
     def is_full(self, block) -> bool:
         return self.V.shape[1] + block.shape[1] > min(self.X.shape)
+
+
+def _look_outside(basis, small: Small, tol):
+    """The M-step in full space, the directions it adds to the basis, and what they gain."""
+    step = basis.m_step(small)
+    return step, *_ascent_directions(step.outside, small, tol)
 
 
 def _ascent_directions(outside, small: Small, tol):
