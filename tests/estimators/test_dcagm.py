@@ -7,13 +7,18 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_wine
-from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
+from sklearn.discriminant_analysis import (
+    LinearDiscriminantAnalysis,
+    QuadraticDiscriminantAnalysis,
+)
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gnomon import DCAGM, chunks_from_pairs
 from gnomon.inference.callbacks import Checkpoint
 from gnomon.linalg.data import Matrix
+from gnomon.linalg.scaled import row_space
 from gnomon.linalg.stacked import Blocks
 from gnomon.models import dca_gm_choice
 
@@ -230,6 +235,24 @@ def test_sparse_wide_rows_give_what_dense_ones_give(rng):
     dense = DCAGM(tol=10).fit(X, codes)
     stored = DCAGM(tol=10).fit(sparse.csr_array(X), codes)
     assert_allclose(stored.transform(X), dense.transform(X), atol=1e-5)
+
+
+def test_rare_features_do_not_drown_the_others(rng):
+    # Words of a class are in one row of 16, the 5000 others in one of 250: each of these in
+    # unit variance leaves the classes near chance, also for discriminant analysis.
+    n, d, n_classes = 500, 5000, 4
+    y = rng.integers(n_classes, size=n)
+    words = (y[:, None] * 20 + rng.integers(20, size=(n, 5))).ravel()
+    rows = np.repeat(np.arange(n), 5)
+    told = sparse.csr_array((np.ones(5 * n), (rows, words)), shape=(n, 20 * n_classes))
+    noise = sparse.random_array((n, d), density=0.004, rng=rng, format="csr")
+    X, codes = sparse.hstack([noise, told]).tocsr(), np.where(rng.random(n) < 0.3, y, -1)
+    known, hidden = codes >= 0, codes < 0
+    peer = LinearDiscriminantAnalysis(solver="eigen", shrinkage=0.5)
+    T = row_space(Matrix(StandardScaler().fit_transform(X.toarray()))).T
+    reached = peer.fit(T[known], y[known]).score(T[hidden], y[hidden])
+    model = DCAGM(3).fit(X, codes)
+    assert model.score(X[hidden], y[hidden]) > max(0.9, reached + 0.2)
 
 
 def test_float32_stays_and_agrees(partly, model):

@@ -4,7 +4,14 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from gnomon.linalg.data import Centered, Matrix
-from gnomon.linalg.scaled import Scaled, column_spread, row_space
+from gnomon.linalg.scaled import (
+    RARE,
+    Scaled,
+    column_kurtosis,
+    column_spread,
+    row_space,
+    standardize,
+)
 
 
 @pytest.fixture
@@ -38,6 +45,32 @@ def test_spread_of_sparse_data_counts_the_zeros(rng):
     data = Centered(Matrix(sparse.csr_array(X)), mean)
     assert data.is_sparse
     assert_allclose(column_spread(data, w), expected)
+
+
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_kurtosis_is_the_mean_fourth_power(rng, store):
+    X = rng.standard_normal((60, 8)) * (rng.random((60, 8)) < 0.3)
+    w = rng.uniform(1, 2, 60)
+    mean = w @ X / w.sum()
+    spread = np.sqrt(w @ (X - mean) ** 2 / w.sum())
+    data = Centered(Matrix(store(X)), mean)
+    expected = w @ ((X - mean) / spread) ** 4 / w.sum()
+    assert_allclose(column_kurtosis(data, spread, w), expected)
+
+
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_rare_columns_have_unit_size_and_the_others_unit_variance(rng, store):
+    n = 2000
+    words = np.zeros((n, 3))
+    for column, count in enumerate((2, 5, 20)):
+        words[rng.choice(n, count, replace=False), column] = 10.0**column
+    X = np.column_stack([rng.standard_normal((n, 2)) * [1.0, 50.0], words])
+    factors = standardize(Matrix(store(X)), np.ones(n), by_column=True).factors
+    assert_allclose(factors[:2] * X[:, :2].std(axis=0), factors[0] * X[:, 0].std())
+    sizes = factors[2:] * 10.0 ** np.arange(3)
+    assert_allclose(sizes, sizes[0], rtol=0.03)
+    assert_allclose(sizes[0] / (factors[0] * X[:, 0].std()), np.sqrt(RARE), rtol=0.01)
+    assert_allclose(np.mean((factors * X.std(axis=0)) ** 2), 1.0)
 
 
 def test_row_space_keeps_all_products_between_rows(rng):

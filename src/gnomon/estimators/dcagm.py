@@ -82,7 +82,9 @@ class DCAGM(IterativeFit, MixtureProjection, BaseEstimator):
         or as the solver ended. They decide about distances, not about the classifier.
     standardize : bool, default=True
         Whether features are brought to unit variance; if not, they are all divided by one
-        number. Use False where scales mean something: counts of words, principal components.
+        number. Rare features, of which at most two rows in a hundred say something, are
+        brought to the same size in those rows instead, or a crowd of them would drown the
+        others. Use False where scales mean something: weights of words, principal components.
     batch_size : int, default=None
         Fit on batches of about this many rows at a time, an iteration being once through all
         of them; for rows that are many. Not with ``solver="joint"``.

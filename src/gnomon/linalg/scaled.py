@@ -7,6 +7,10 @@ import numpy as np
 from gnomon.linalg.data import Centered, Data, Matrix, Weighted
 from gnomon.linalg.stacked import center
 
+# A column with a kurtosis above this is rare: one that is 0 but in a share p of the rows has
+# 1 / p, so it is one of which at most two rows in a hundred say something.
+RARE = 50.0
+
 
 class Scaled(Data):
     """X diag(factors), never formed; a factor of zero leaves its column out."""
@@ -47,18 +51,25 @@ class Standard(NamedTuple):
 def standardize(X: Data, weights, *, by_column: bool) -> Standard:
     """X centred, its columns with unit variance each or, with one factor, on average.
 
-    With more columns than rows it is the eigenvalues of the covariance that are not zero that
-    have mean 1. Columns that do not vary, but for rounding, have the factor zero.
+    Unit variance would make the few entries of a rare column huge, and a crowd of such columns
+    drown the others; those are given unit size where they are not zero, up to one factor for
+    all. With more columns than rows it is the eigenvalues of the covariance that are not zero
+    that have mean 1. Columns that do not vary, but for rounding, have the factor zero.
     """
     mean, centered = center(Weighted(X, weights)) if np.ptp(weights) else center(X)
     centered = centered.X if isinstance(centered, Weighted) else centered
     spread = column_spread(centered, weights)
     varies = spread > 8 * np.finfo(X.dtype).eps * np.abs(mean)
-    if not by_column and varies.any():
-        top = spread[varies].max()
-        spread = np.full(len(spread), top * np.sqrt(np.mean((spread * varies / top) ** 2)))
-    factors = np.where(varies, 1 / np.where(varies, spread, 1.0), 0.0)
-    factors *= np.sqrt(min(1.0, weights.sum() / max(varies.sum(), 1)))
+    unit = np.where(varies, spread, 1.0)
+    if by_column:
+        kurtosis = column_kurtosis(centered, unit, weights)
+        scale = unit * np.sqrt(np.maximum(kurtosis / RARE, 1.0))
+    else:
+        scale = np.full(len(unit), unit.max(where=varies, initial=0.0) or 1.0)
+    factors = np.where(varies, 1 / scale, 0.0)
+    n_varying = max(varies.sum(), 1)
+    size = np.sqrt(np.sum((spread * factors) ** 2) / n_varying) or 1.0
+    factors *= np.sqrt(min(1.0, weights.sum() / n_varying)) / size
     return Standard(mean, factors, Scaled(centered, factors))
 
 
@@ -95,6 +106,30 @@ def column_spread(X: Data, weights) -> np.ndarray:
         total += weights[start:stop] @ (block / unit) ** 2
         start = stop
     return top * np.sqrt(total / weights.sum())
+
+
+def column_kurtosis(X: Data, spread, weights) -> np.ndarray:
+    """Mean fourth powers of the columns (d,) in units of their spread; X is centred."""
+    if X.is_sparse and isinstance(X, Centered) and isinstance(X.X, Matrix):
+        total = _sparse_fourth_powers(X.X.X, X.mean.astype(float), spread, weights)
+        return total / weights.sum()
+    total, start = np.zeros(X.n_features), 0
+    for block in X.dense_blocks():
+        stop = start + len(block)
+        squares = (block / spread) ** 2
+        total += weights[start:stop] @ squares**2
+        start = stop
+    return total / weights.sum()
+
+
+def _sparse_fourth_powers(X, mean, spread, weights):
+    """Weighted sum of ((x - mu) / s)^4 down the columns, at the cost of the stored entries."""
+    stored = X.tocoo()
+    rows, columns = stored.coords
+    powers = ((stored.data - mean[columns]) / spread[columns]) ** 4
+    inside = np.bincount(columns, weights[rows] * powers, len(mean))
+    elsewhere = weights.sum() - np.bincount(columns, weights[rows], len(mean))
+    return inside + elsewhere * (mean / spread) ** 4
 
 
 def _sparse_squares(X, mean, weights):

@@ -51,17 +51,21 @@ def groups(problem: Problem) -> Groups:
 
 
 def start_directions_of(problem: Problem) -> np.ndarray:
-    """Discriminant directions, padded by principal ones (d, q).
+    """Discriminant directions, padded by principal ones (d, q)."""
+    known = groups(problem)
+    return start_directions(problem.X, known, problem.q, start_shrinkage(problem, known))
+
+
+def start_shrinkage(problem: Problem, known: Groups) -> float:
+    """What is added to the within-group variances before directions are sought.
 
     Where the groups leave fewer degrees of freedom than there are directions to vary in, the
     within-group covariance is singular, and shrunk by the mean of its eigenvalues that are not 0.
     """
-    known = groups(problem)
     inside = known.ids >= 0
     spare = max(known.weights[inside].sum() - len(np.unique(known.ids[inside])), 1.0)
     variance = min(problem.n_varying, problem.weights.sum())
-    shrinkage = START_SHRINKAGE if variance <= spare else variance / spare
-    return start_directions(problem.X, known, problem.q, shrinkage)
+    return START_SHRINKAGE if variance <= spare else variance / spare
 
 
 def start(problem: Problem, rows: Rows, settings: Settings, rng=None) -> State:
