@@ -14,7 +14,7 @@ from gnomon.models.dca_gm import Settings, em_step, objective
 from gnomon.stats import class_terms as terms
 from gnomon.stats import known_rows
 from gnomon.stats.known_rows import arrange
-from gnomon.stats.mixture import Mixture, by_class, forms, log_joint, moved
+from gnomon.stats.mixture import Mixture, by_class, forms, log_joint, log_prior, moved
 
 SETTINGS = Settings(
     chunk_weight=0.7,
@@ -219,8 +219,9 @@ def test_chunks_of_one_do_not_change_the_arrangement(sample):
     assert len(again.blocks) == len(rows.blocks)
 
 
-def log_likelihood(mixture, Z, rows, settings):
-    return em_step(mixture, Z, rows, settings)[1]
+def likelihood_and_prior(mixture, Z, rows, settings):
+    prior = dca_gm.prior_of(Z, rows, settings)
+    return em_step(mixture, Z, rows, settings)[1] + log_prior(mixture, prior)
 
 
 @pytest.mark.parametrize("per_gaussian", [False, True])
@@ -228,8 +229,8 @@ def test_em_never_descends_with_chunks(sample, rng, per_gaussian):
     X, rows, _, _ = sample
     Z, mixture, history = rows.sort(X[:, :2]), some_mixture(rng, per_gaussian), []
     for _ in range(300):
-        mixture, value = em_step(mixture, Z, rows, SETTINGS)
-        history.append(value)
+        history.append(likelihood_and_prior(mixture, Z, rows, SETTINGS))
+        mixture, _ = em_step(mixture, Z, rows, SETTINGS)
     assert np.diff(history).min() > -1e-10
 
 
@@ -246,7 +247,7 @@ def test_em_likelihood_is_the_one_computed_row_by_row(sample, rng):
         own = np.flatnonzero(chunks == g)
         given = np.prod((p[:, own] / mixture.alpha[:, None]) ** w[own], axis=1)
         expected += settings.em_weight * np.log(mixture.alpha @ given)
-    assert_allclose(log_likelihood(mixture, rows.sort(Z), rows, settings), expected)
+    assert_allclose(em_step(mixture, rows.sort(Z), rows, settings)[1], expected)
 
 
 def test_counting_rows_of_chunks_in_the_class_weights_descends(sample, rng):
@@ -257,11 +258,12 @@ def test_counting_rows_of_chunks_in_the_class_weights_descends(sample, rng):
     rows = arrange(codes, chunks, np.ones(n))
     Z, mixture = rows.sort(X[:, :2]), some_mixture(rng)
     for _ in range(300):
-        mixture, best = em_step(mixture, Z, rows, SETTINGS)
+        mixture, _ = em_step(mixture, Z, rows, SETTINGS)
+    best = likelihood_and_prior(mixture, Z, rows, SETTINGS)
     moments, _ = dca_gm.em_moments(mixture, Z, rows, SETTINGS)
     by_rows = np.bincount(mixture.owner, moments.gaussians)
     counted = mixture._replace(alpha=by_rows / by_rows.sum())
-    assert log_likelihood(counted, Z, rows, SETTINGS) < best - 0.01
+    assert likelihood_and_prior(counted, Z, rows, SETTINGS) < best - 0.01
 
 
 def test_paper_objective_has_no_maximum_and_the_invariant_one_does_not_move(sample, rng):

@@ -121,6 +121,17 @@ class MixtureProjection(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Transf
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
+    def _keep_state(self, state, standard, dtype):
+        """Keep a state in standard units as components and Gaussians of X itself."""
+        mixture = state.mixture
+        self.mean_ = standard.mean.astype(dtype)
+        self.components_ = np.ascontiguousarray((standard.factors[:, None] * state.P).T, dtype)
+        self.class_weights_ = mixture.alpha
+        self.gaussian_classes_ = mixture.owner
+        self.weights_ = mixture.beta
+        self.means_ = mixture.means
+        self.covariances_ = mixture.covariances[mixture.form]
+
     def _class_densities(self, X):
         mixture = self._mixture()
         Z = np.asarray(self.transform(X), dtype=float)

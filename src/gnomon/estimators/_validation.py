@@ -3,6 +3,7 @@
 Every error names the argument, its value and what is accepted.
 """
 
+from collections.abc import Mapping
 from numbers import Integral, Real
 
 import numpy as np
@@ -126,6 +127,29 @@ def check_integer(name, value, *, low, high=None, high_is=""):
         limit = f">= {low}" if high is None else f"from {low} to {high}{high_is}"
         raise ValueError(f"{name} == {value!r}; accepted are integers {limit}")
     return int(value)
+
+
+def read_numbers(name, value, classes) -> list[int]:
+    """An integer >= 1 for each class, from one for all, a dict by class or a sequence."""
+    if isinstance(value, Integral):
+        return [check_integer(name, value, low=1)] * len(classes)
+    if isinstance(value, Mapping):
+        missing = [c for c in classes if c not in value]
+        if missing:
+            raise ValueError(
+                f"{name} has no number for class {missing[0]!r}; a dict must name every class of y"
+            )
+        value = [value[c] for c in classes]
+    if isinstance(value, str) or not hasattr(value, "__len__"):
+        raise TypeError(
+            f"{name} must be an integer, a dict or a sequence of integers, got {value!r}"
+        )
+    if len(value) != len(classes):
+        raise ValueError(
+            f"{name} has {len(value)} numbers; accepted is one for each of the "
+            f"{len(classes)} classes"
+        )
+    return [check_integer(name, number, low=1) for number in value]
 
 
 def check_real(name, value, *, low=-np.inf, high=np.inf, open_low=False):

@@ -1,8 +1,5 @@
 """Discriminative components by Gaussian mixtures, from labels, chunks and unlabelled rows."""
 
-from collections.abc import Mapping
-from numbers import Integral
-
 import numpy as np
 from sklearn.base import BaseEstimator
 
@@ -21,6 +18,7 @@ from gnomon.estimators._validation import (
     check_real,
     generator,
     read_data,
+    read_numbers,
     read_weights,
     take_rows,
 )
@@ -310,45 +308,11 @@ class DCAGM(IterativeFit, MixtureProjection, BaseEstimator):
             raise ValueError(
                 "X has no variation: all rows are equal; accepted are rows that differ"
             )
-        owner = dca_gm_problem.owners(self._numbers(classes.names))
+        owner = dca_gm_problem.owners(read_numbers("n_gaussians", self.n_gaussians, classes.names))
         data, lift = dca_gm_problem.in_row_space(standard.data, q)
         n_varying = np.count_nonzero(standard.factors)
         problem = Problem(data, classes.codes, chunks, weights, owner, q, n_varying)
         return standard, problem, lift
-
-    def _numbers(self, names):
-        """The number of Gaussians of each class."""
-        numbers = self.n_gaussians
-        if isinstance(numbers, Integral):
-            return [check_integer("n_gaussians", numbers, low=1)] * len(names)
-        if isinstance(numbers, Mapping):
-            missing = [name for name in names if name not in numbers]
-            if missing:
-                raise ValueError(
-                    f"n_gaussians has no number for class {missing[0]!r}; "
-                    "a dict must name every class of y"
-                )
-            numbers = [numbers[name] for name in names]
-        if isinstance(numbers, str) or not hasattr(numbers, "__len__"):
-            raise TypeError(
-                f"n_gaussians must be an integer, a dict or a sequence of integers, got {numbers!r}"
-            )
-        if len(numbers) != len(names):
-            raise ValueError(
-                f"n_gaussians has {len(numbers)} numbers; accepted is one for each of the "
-                f"{len(names)} classes"
-            )
-        return [check_integer("n_gaussians", number, low=1) for number in numbers]
-
-    def _keep_state(self, state, standard, dtype):
-        mixture = state.mixture
-        self.mean_ = standard.mean.astype(dtype)
-        self.components_ = np.ascontiguousarray((standard.factors[:, None] * state.P).T, dtype)
-        self.class_weights_ = mixture.alpha
-        self.gaussian_classes_ = mixture.owner
-        self.weights_ = mixture.beta
-        self.means_ = mixture.means
-        self.covariances_ = mixture.covariances[mixture.form]
 
 
 def _check_weight(name, value):

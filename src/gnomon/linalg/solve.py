@@ -44,12 +44,17 @@ class Cholesky:
         return 2.0 * float(np.sum(np.log(np.diagonal(self._factor[0]))))
 
 
-def stacked_covariances(A) -> tuple[np.ndarray, np.ndarray]:
-    """Covariances A^-1 (m, q, q) of a stack of small precisions, and their log determinants."""
+def stacked_half_inverses(A) -> tuple[np.ndarray, np.ndarray]:
+    """L^-1 (m, q, q) for a stack of small matrices A = L L', and their log determinants."""
     try:
         L = np.linalg.cholesky(A)
     except np.linalg.LinAlgError as error:
         raise NumericalError("a matrix that must be positive definite is not") from error
     half = np.linalg.solve(L, np.broadcast_to(np.eye(A.shape[-1]), A.shape))
-    log_det = -2.0 * np.log(np.diagonal(L, axis1=1, axis2=2)).sum(axis=1)
-    return np.swapaxes(half, 1, 2) @ half, log_det
+    return half, 2.0 * np.log(np.diagonal(L, axis1=1, axis2=2)).sum(axis=1)
+
+
+def stacked_covariances(A) -> tuple[np.ndarray, np.ndarray]:
+    """Covariances A^-1 (m, q, q) of a stack of small precisions, and their log determinants."""
+    half, log_det = stacked_half_inverses(A)
+    return np.swapaxes(half, 1, 2) @ half, -log_det

@@ -35,7 +35,6 @@ from gnomon.stats.mixture import (
     forms,
     gather,
     log_joint,
-    log_prior,
     m_step,
     no_moments,
     of_class,
@@ -64,9 +63,9 @@ class Settings(NamedTuple):
     generative_weight: float = 0.0
 
 
-def visit(mixture: Mixture, Z, blocks, kind, settings) -> Iterator[tuple]:
+def visit(white: Whitened, Z, blocks, kind, settings) -> Iterator[tuple]:
     """Block after block: its rows, its term of that kind, and the parts of all Gaussians."""
-    white, log_alpha = whiten(mixture), np.log(mixture.alpha)
+    mixture, log_alpha = white.mixture, np.log(white.mixture.alpha)
     for block in blocks:
         L, shares = split_classes(mixture, log_joint(white, Z[block.rows]))
         term = getattr(block, kind)(L, log_alpha, settings)
@@ -87,21 +86,22 @@ def prior_of(Z, rows: Rows, settings: Settings) -> Prior:
 
 
 def em_step(mixture: Mixture, Z, rows: Rows, settings: Settings) -> tuple[Mixture, float]:
-    """One EM step (9)-(11), and the log likelihood plus log prior it started from."""
-    prior = prior_of(Z, rows, settings)
+    """One EM step (9)-(11), and the log likelihood it started from.
+
+    With the log prior added, that never falls.
+    """
     moments, value = em_moments(mixture, Z, rows, settings)
-    return m_step(mixture, moments, prior), value + log_prior(mixture, prior)
+    return m_step(mixture, moments, prior_of(Z, rows, settings)), value
 
 
 def em_moments(mixture: Mixture, Z, rows: Rows, settings) -> tuple[Moments, float]:
     """Expected sums under (9)-(11), and the log likelihood."""
-    moments, value = no_moments(mixture), 0.0
+    white, moments, value = whiten(mixture), no_moments(mixture), 0.0
     of_one = [b for b in rows.blocks if isinstance(b, Labelled) and b.only >= 0]
     others = [b for b in rows.blocks if not (isinstance(b, Labelled) and b.only >= 0)]
-    for block, term, parts in visit(mixture, Z, others, "generate", settings):
+    for block, term, parts in visit(white, Z, others, "generate", settings):
         moments = add(moments, gather(mixture, term.counts, parts, Z[block]))
         value += term.value
-    white = whiten(mixture) if of_one else None
     for block in of_one:
         value += _add_class(white, block, Z[block.rows], moments)
     return moments, value
@@ -130,7 +130,7 @@ def row_gradient(white: Whitened, parts, Z) -> np.ndarray:
 def data_terms(mixture: Mixture, Z, rows: Rows, settings) -> tuple[float, np.ndarray]:
     """Labelled, chunk and unlabelled terms of J at coordinates Z, and their derivative by Z."""
     value, gradient, white = 0.0, np.empty_like(Z), whiten(mixture)
-    for block, term, parts in visit(mixture, Z, rows.blocks, "discriminate", settings):
+    for block, term, parts in visit(white, Z, rows.blocks, "discriminate", settings):
         value += term.value
         gradient[block] = row_gradient(white, parts, Z[block])
     return value, gradient

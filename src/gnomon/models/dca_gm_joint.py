@@ -53,7 +53,7 @@ def all_terms(mixture: Mixture, Z, rows: Rows, settings: Settings) -> Terms:
     for kind, weight in (("discriminate", 1.0), ("generate", settings.generative_weight)):
         if weight == 0:
             continue
-        for block, term, parts in visit(mixture, Z, rows.blocks, kind, settings):
+        for block, term, parts in visit(white, Z, rows.blocks, kind, settings):
             value += weight * term.value
             parts *= weight
             by_Z[block] += row_gradient(white, parts, Z[block])

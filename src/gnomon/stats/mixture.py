@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gnomon.linalg.solve import Cholesky
+from gnomon.linalg.solve import Cholesky, stacked_half_inverses
 
 # A Gaussian nobody belongs to keeps its place; its weight must not become log 0.
 LEAST_WEIGHT = 1e-300
@@ -69,11 +69,10 @@ class Whitened(NamedTuple):
 def whiten(mixture: Mixture) -> Whitened:
     """Factors and constants of the log densities, computed once for all blocks of rows."""
     q = mixture.means.shape[1]
-    cholesky = [Cholesky(covariance) for covariance in mixture.covariances]
-    logdets = np.array([factor.logdet() for factor in cholesky])
+    factors, logdets = stacked_half_inverses(mixture.covariances)
     weights = np.log(mixture.alpha)[mixture.owner] + np.log(np.maximum(mixture.beta, LEAST_WEIGHT))
     constants = weights - 0.5 * (q * np.log(2 * np.pi) + logdets[mixture.form])
-    return Whitened(mixture, np.stack([c.half_solve(np.eye(q)) for c in cholesky]), constants)
+    return Whitened(mixture, factors, constants)
 
 
 def log_joint(mixture: Mixture | Whitened, Z) -> np.ndarray:
@@ -85,7 +84,7 @@ def log_joint(mixture: Mixture | Whitened, Z) -> np.ndarray:
         rows = factor @ Z.T
         for g in np.flatnonzero(owned == s):
             away = rows - (factor @ white.mixture.means[g])[:, None]
-            np.einsum("in,in->n", away, away, out=out[g])
+            np.sum(np.square(away, out=away), axis=0, out=out[g])
     out *= -0.5
     out += white.constants[:, None]
     return out
@@ -137,10 +136,9 @@ def add(first: Moments, second: Moments) -> Moments:
 
 def scatters(mixture: Mixture, moments: Moments, means) -> np.ndarray:
     """Weighted scatter about the means for each covariance (s, q, q)."""
+    away = moments.gaussians[:, None] * means - 2 * moments.sums
     out = moments.squares.copy()
-    for g, s in enumerate(mixture.form):
-        cross = np.outer(moments.sums[g], means[g])
-        out[s] += moments.gaussians[g] * np.outer(means[g], means[g]) - cross - cross.T
+    np.add.at(out, mixture.form, away[:, :, None] * means[:, None, :])
     return (out + out.swapaxes(1, 2)) / 2
 
 
@@ -173,11 +171,10 @@ def log_prior(mixture: Mixture, prior: Prior) -> float:
     """
     if prior.points == 0:
         return 0.0
-    reference, total = Cholesky(prior.covariance).logdet(), 0.0
-    for covariance in mixture.covariances:
-        factor = Cholesky(covariance)
-        total += factor.logdet() - reference + np.trace(factor.solve(prior.covariance))
-    return -0.5 * prior.points * total
+    reference = Cholesky(prior.covariance).logdet()
+    factors, logdets = stacked_half_inverses(mixture.covariances)
+    traces = np.einsum("sij,jk,sik->s", factors, prior.covariance, factors)
+    return -0.5 * prior.points * float(np.sum(logdets - reference + traces))
 
 
 def of_class(white: Whitened, c: int) -> Whitened:
