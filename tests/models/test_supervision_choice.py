@@ -6,8 +6,8 @@ from gnomon.linalg.data import Matrix, Weighted
 from gnomon.linalg.stacked import center
 from gnomon.models.supervision import pool, supervise, truncated
 from gnomon.models.supervision_choice import choose, relative_losses
+from gnomon.models.supervision_maps import Candidate
 from gnomon.models.supervision_trials import (
-    Candidate,
     class_distances,
     distinct_rows,
     draw_splits,

@@ -21,6 +21,8 @@ LEAST_NUMERIC_PENALTY = 0.1
 # Share of Sigma that is spherical, as the labelled rows are few.
 SHRINKAGE = 0.1
 TINY = np.finfo(float).tiny
+# Residuals of all penalties are made for some rows at a time, about so many numbers.
+CHUNK = 2**14
 
 
 class Completion(NamedTuple):
@@ -61,9 +63,9 @@ def complete(F, Y, observed, weights, codes=None, counts=None) -> Completion:
     for columns in same_pattern(observed):
         rows = observed[:, columns[0]]
         if rows.any():
-            sample = _sample(F[rows], Y[np.ix_(rows, columns)], weights[rows], balanced[rows])
-            tuned = _tuned(sample._replace(counts=counts[rows]), grid)
-            B[:, columns], E[np.ix_(rows, columns)], penalty[columns] = tuned
+            sample = _sample(F, Y, rows, columns, (weights, balanced, counts))
+            tuned = _tuned(sample, grid)
+            B[:, columns], E[_block(rows, columns, E)], penalty[columns] = tuned
             offset[columns] = sample.y_mean - sample.f_mean @ B[:, columns]
     return Completion(B, offset, residual_covariance(E, weights), penalty, E)
 
@@ -76,9 +78,9 @@ def recomplete(F, Y, observed, weights, penalty, codes=None) -> Completion:
     for columns in same_pattern(observed):
         rows = observed[:, columns[0]]
         if rows.any() and np.isfinite(penalty[columns[0]]):
-            sample = _sample(F[rows], Y[np.ix_(rows, columns)], weights[rows], balanced[rows])
+            sample = _sample(F, Y, rows, columns, (weights, balanced, weights))
             fit = _ridge(sample, penalty[columns[0]] * sample.unit)
-            B[:, columns], E[np.ix_(rows, columns)] = fit
+            B[:, columns], E[_block(rows, columns, E)] = fit
             offset[columns] = sample.y_mean - sample.f_mean @ B[:, columns]
     return Completion(B, offset, residual_covariance(E, weights), penalty, E)
 
@@ -103,57 +105,87 @@ def same_pattern(observed) -> list[np.ndarray]:
 def residual_covariance(E, weights) -> np.ndarray:
     """Covariance of residuals (n, c) with gaps, shrunk towards a sphere; I where there are none."""
     seen = ~np.isnan(E)
+    if seen.all():
+        return _shrunk((weights[:, None] * E).T @ E / max(weights.sum(), TINY))
     if not seen.any():
         return np.eye(E.shape[1])
     E = np.where(seen, E, 0.0)
     counts = np.maximum((weights[:, None] * seen).T @ seen.astype(float), TINY)
-    S = (weights[:, None] * E).T @ E / counts
-    level = np.trace(S) / max(len(S), 1)
-    if not level > 0:
-        return np.eye(len(S))
-    S = (1 - SHRINKAGE) * S + SHRINKAGE * level * np.eye(len(S))
-    if seen.all():
-        return S
+    S = _shrunk((weights[:, None] * E).T @ E / counts)
     # Pairwise averages over different rows need not be positive definite.
     values, vectors = np.linalg.eigh(S)
-    return (vectors * np.maximum(values, SHRINKAGE * level)) @ vectors.T
+    return (vectors * np.maximum(values, SHRINKAGE * values.mean())) @ vectors.T
 
 
-def _sample(F, Y, weights, balanced):
+def _shrunk(S):
+    """S (..., c, c) drawn towards a sphere of the same trace; I where it is zero."""
+    c = S.shape[-1]
+    level = np.trace(S, axis1=-2, axis2=-1)[..., None, None] / max(c, 1)
+    S = (1 - SHRINKAGE) * S + SHRINKAGE * level * np.eye(c)
+    return np.where(level > 0, S, np.eye(c))
+
+
+def _block(rows, columns, E):
+    """The index of some rows and columns of E."""
+    whole = rows.all() and len(columns) == E.shape[1]
+    return slice(None) if whole else np.ix_(rows, columns)
+
+
+def _sample(F, Y, rows, columns, shares):
+    """The rows that see these columns; ``shares`` are their weights, balanced ones and counts."""
+    if not rows.all():
+        F, Y, shares = F[rows], Y[rows], [share[rows] for share in shares]
+    Y = Y if len(columns) == Y.shape[1] else Y[:, columns]
+    weights, balanced, counts = shares
     total = balanced.sum()
     f_mean, y_mean = balanced @ F / total, balanced @ Y / total
     roots = np.sqrt(balanced)[:, None]
-    Ft = roots * (F - f_mean)
-    unit = max(float(np.sum(Ft**2)) / total, TINY)
-    return Sample(Ft, roots * (Y - y_mean), f_mean, y_mean, roots, weights, weights, unit)
+    Ft = F - f_mean
+    Ft *= roots
+    unit = max(float(np.vdot(Ft, Ft)) / total, TINY)
+    return Sample(Ft, roots * (Y - y_mean), f_mean, y_mean, roots, weights, counts, unit)
 
 
 def _tuned(sample, grid):
     """B, leave-one-out residuals and penalty of least log determinant over the grid."""
-    U, d, V = _thin_svd(sample.F)
-    UY, squares = U.T @ sample.Y, U**2
-    grid = grid if len(U) <= MANY_ROWS else grid[::2]
-    best = np.inf
-    for penalty in grid:
-        a = penalty * sample.unit
-        shrink = d**2 / (d**2 + a)
-        left = sample.Y - U @ (shrink[:, None] * UY)
-        E = _left_out(sample, left, squares @ shrink)
-        value = np.linalg.slogdet(residual_covariance(E, sample.weights))[1]
-        if value < best or penalty == grid[0]:
-            best, kept = value, (V @ ((d / (d**2 + a))[:, None] * UY), E, penalty)
-    return kept
+    squares, V = _principal(sample.F)
+    U_of, UY = V / np.sqrt(squares), V.T @ (sample.F.T @ sample.Y) / np.sqrt(squares)[:, None]
+    n, c = sample.Y.shape
+    grid = grid if n <= MANY_ROWS else grid[::2]
+    shrink = squares / (squares + (grid * sample.unit)[:, None])
+    leverage, S = np.empty((len(grid), n)), np.zeros((len(grid), c, c))
+    for rows in _slices(n, CHUNK // max(len(grid) * c, 1)):
+        U = sample.F[rows] @ U_of
+        leverage[:, rows] = shrink @ (U**2).T
+        E = sample.Y[rows] - _products(U, shrink[:, :, None] * UY)
+        E /= _left_out_scale(sample, leverage[:, rows], rows)[..., None]
+        S += np.swapaxes(sample.weights[rows, None] * E, 1, 2) @ E
+    k = int(np.argmin(np.linalg.slogdet(_shrunk(S / max(sample.weights.sum(), TINY)))[1]))
+    B = U_of @ (shrink[k, :, None] * UY)
+    left = sample.Y - sample.F @ B
+    return B, left / _left_out_scale(sample, leverage[k])[:, None], grid[k]
 
 
-def _thin_svd(F):
-    """U, d, V with F = U diag(d) V'; by F'F where rows are many."""
-    if F.shape[0] < 2 * F.shape[1]:
-        U, d, Vt = np.linalg.svd(F, full_matrices=False)
-        return U, d, Vt.T
-    values, V = np.linalg.eigh(F.T @ F)
-    kept = values > 1e-14 * values[-1]
-    d, V = np.sqrt(values[kept]), V[:, kept]
-    return (F @ V) / d, d, V
+def _principal(F):
+    """Squared singular values above rounding and right vectors (p, r), by the smaller side."""
+    wide = F.shape[0] < F.shape[1]
+    squares, vectors = np.linalg.eigh(F @ F.T if wide else F.T @ F)
+    kept = squares > max(1e-14 * squares[-1], TINY)
+    squares, vectors = squares[kept], vectors[:, kept]
+    return squares, (F.T @ vectors) / np.sqrt(squares) if wide else vectors
+
+
+def _slices(n, size):
+    """Slices of n rows of about the given size, which stay near the processor."""
+    size = max(size, 64)
+    return [slice(start, start + size) for start in range(0, n, size)]
+
+
+def _products(U, stack):
+    """U times every matrix (p, c) of a stack, as one product."""
+    m, p, c = stack.shape
+    side_by_side = U @ np.swapaxes(stack, 0, 1).reshape(p, m * c)
+    return np.swapaxes(side_by_side.reshape(len(U), m, c), 0, 1)
 
 
 def _ridge(sample, a):
@@ -169,14 +201,15 @@ def _ridge(sample, a):
         B = M.solve(sample.F.T @ sample.Y)
         left = sample.Y - sample.F @ B
         leverage = np.sum(M.half_solve(sample.F.T) ** 2, axis=0)
-    return B, _left_out(sample, left, leverage)
+    return B, left / _left_out_scale(sample, leverage)[:, None]
 
 
-def _left_out(sample, left, leverage):
-    """Residuals of rows when one occurrence of them is left out of the fit.
+def _left_out_scale(sample, leverage, rows=slice(None)):
+    """By what weighted residuals are divided when one occurrence of their row is left out.
 
     A row that counts less than once is left out whole.
     """
-    leverage = leverage + sample.roots[:, 0] ** 2 / np.sum(sample.roots**2)
-    share = 1 - leverage / np.maximum(sample.counts, 1.0)
-    return left / sample.roots / np.maximum(share, 1e-10)[:, None]
+    roots = sample.roots[rows, 0]
+    leverage = leverage + roots**2 / np.sum(sample.roots**2)
+    share = 1 - leverage / np.maximum(sample.counts[rows], 1.0)
+    return roots * np.maximum(share, 1e-10)

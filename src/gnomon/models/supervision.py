@@ -123,7 +123,8 @@ def supervise(pool: Pool, Y, observed, q, s, codes=None, votes=None) -> Supervis
     completion = completed(pool, Y, observed, codes)
     if votes is None:
         return assemble(pool, completion, q, s)
-    found = assemble(pool, completed_with_votes(pool, Y, observed, codes, votes), q, s)
+    with_votes = votes.fit or completed_with_votes(pool, Y, observed, codes, votes)
+    found = assemble(pool, with_votes, q, s)
     return found._replace(y_covariance=completion.covariance)
 
 

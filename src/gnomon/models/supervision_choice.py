@@ -17,13 +17,14 @@ import numpy as np
 
 from gnomon.models.completion import TINY
 from gnomon.models.supervision import Pool, coordinates
+from gnomon.models.supervision_maps import Candidate
 from gnomon.models.supervision_trials import (
-    Candidate,
     class_losses,
     distinct_rows,
     draw_splits,
     number_losses,
     thinned,
+    trial_fits,
     tuned,
 )
 from gnomon.models.supervision_votes import (
@@ -84,29 +85,34 @@ class Trial(NamedTuple):
 
 def choose(pool: Pool, Y, observed, q, codes, rng) -> Choice:
     """The strength and pool for q components; codes are class numbers, -1 unlabelled, or None."""
-    labelled = thinned(distinct_rows(pool, Y, observed, codes), rng)
+    everyone = distinct_rows(pool, Y, observed, codes)
+    labelled = thinned(everyone, rng)
     if not _can_be_tried(labelled):
         return Choice(0.0, len(pool.variances))
     candidates = grid(len(pool.variances), q)
     fits = tuned(labelled, candidates)
     splits = draw_splits(labelled.codes, q, rng)
     held = np.concatenate([split.held for split in splits])
+    trials = trial_fits(labelled, splits, fits)
     if not labelled.are_classes:
-        losses, chance = number_losses(pool, labelled, splits, candidates, q, fits)
+        losses, chance = number_losses(pool, labelled, splits, candidates, q, trials)
         found = left_out_gain(fits, labelled) > FINDS_LABELS
         nobody = np.zeros(len(candidates))
         return _choice(candidates, relative_losses(losses, chance, held), nobody, found)
-    losses = class_losses(pool, labelled, splits, candidates, q, fits)
+    losses = class_losses(pool, labelled, splits, candidates, q, trials)
     chance = np.concatenate([np.full(len(x.held), np.log(len(x.classes))) for x in splits])
     ballot = _ballot(pool, observed, len(labelled.F), rng)
     apart, share = _first_votes(pool, labelled, ballot, candidates, q, fits)
-    trial, found = relative_losses(losses, chance, held), _finds_classes(labelled, splits, fits)
+    trial, found = relative_losses(losses, chance, held), _finds_classes(labelled, splits, fits, trials)
     first = _choice(candidates, trial, apart, found)
     if first.s == 0 or not len(ballot.rows):
         return first
     elected, share, fits = elect(pool, labelled, ballot, candidates, q, share)
     votes = votes_of(pool, labelled, ballot.F, candidates, q, fits)
-    return _after_votes(first, candidates, disagreement(votes, share, ballot.weights), elected)
+    choice = _after_votes(first, candidates, disagreement(votes, share, ballot.weights), elected)
+    # What has been thinned is fitted again with all labelled rows.
+    fit = fits[choice.pool] if labelled is everyone else None
+    return choice._replace(votes=elected._replace(fit=fit))
 
 
 def _first_votes(pool, labelled, ballot, candidates, q, fits):
@@ -116,10 +122,10 @@ def _first_votes(pool, labelled, ballot, candidates, q, fits):
     return disagreement(votes, share, ballot.weights), share
 
 
-def _finds_classes(labelled, splits, fits):
+def _finds_classes(labelled, splits, fits, trials):
     """Whether stage 1 finds the classes of rows left out, alone or in trials."""
     alone = left_out_evidence(fits, labelled) > FINDS_LABELS
-    return alone or held_out_evidence(labelled, splits, fits) > FINDS_IN_TRIALS
+    return alone or held_out_evidence(labelled, splits, trials) > FINDS_IN_TRIALS
 
 
 def _can_be_tried(labelled):

@@ -12,18 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from gnomon.models.completion import TINY, Completion, complete, recomplete
-from gnomon.models.supervision import (
-    NO_ENERGY,
-    Pool,
-    coordinates,
-    label_block,
-    labelled_rows,
-)
+from gnomon.models.supervision import Pool, coordinates, label_block, labelled_rows
+from gnomon.models.supervision_maps import Maps, at, embed, maps
 
 SPLITS = 10
 FOLDS = 10
-# Directions beyond the wanted ones in which the maps of a trial are sought.
-MARGIN = 10
 # Up to so many classes compete all together: a contest of three is too easy to rank maps.
 FEW_CLASSES, LEAST_CONTEST = 6, 4
 WIDTHS = 2.0 ** np.arange(-4, 7)
@@ -70,13 +63,6 @@ class Split(NamedTuple):
     kept: np.ndarray
     held: np.ndarray
     classes: np.ndarray
-
-
-class Candidate(NamedTuple):
-    """A strength on a pool of leading directions."""
-
-    pool: int
-    s: float
 
 
 def distinct_rows(pool: Pool, Y, observed, codes) -> Labelled:
@@ -175,63 +161,31 @@ def tuned(labelled, candidates) -> dict[int, Completion]:
     return {p: complete(**labelled.arguments(p)) for p in {c.pool for c in candidates}}
 
 
-def trial_maps(pool, kept, F, candidates, q, fits):
-    """Rows F (candidates, n, q) in the map of each candidate that is fitted to the kept rows."""
-    blocks = {}
-    for p, fit in fits.items():
-        again = recomplete(**kept.arguments(p), penalty=fit.penalty)
-        blocks[p] = label_block(again, pool.variances[:p])
-    return embed(pool, F, candidates, blocks, q)
+def trial_fits(labelled, splits, fits) -> list[dict[int, Completion]]:
+    """Stage 1 on each pool without the held rows of each split, at the penalties of ``fits``."""
+    parts = [labelled.rows(split.kept) for split in splits]
+    return [
+        {p: recomplete(**kept.arguments(p), penalty=fit.penalty) for p, fit in fits.items()}
+        for kept in parts
+    ]
 
 
-def embed(pool, F, candidates, blocks, q) -> np.ndarray:
-    """Rows F of the pool in the maps (candidates, n, q), given the label block of each pool."""
-    T = np.empty((len(candidates), len(F), min(q, F.shape[1])))
-    for p, G in blocks.items():
-        of_pool = [i for i, c in enumerate(candidates) if c.pool == p and c.s > 0]
-        strengths = np.array([candidates[i].s for i in of_pool])
-        T[of_pool] = F[:, :p] @ strength_maps(pool.variances[:p], pool.total, G, q, strengths)
-    T[[i for i, c in enumerate(candidates) if c.s == 0]] = F[:, :q]
-    return T
+def trial_maps(pool, trials, candidates, q) -> list[Maps]:
+    """The maps of all candidates, stacked over the trials of `trial_fits`."""
+    blocks = {
+        p: np.stack([label_block(trial[p], pool.variances[:p]) for trial in trials])
+        for p in trials[0]
+    }
+    return maps(pool, candidates, blocks, q)
 
 
-def strength_maps(variances, total, G, q, strengths) -> np.ndarray:
-    """The maps R (strengths, p, q) of `directions`, in a small space that nearly holds them all.
-
-    Eigenvectors come from the leading directions of x and of the label block, and one further
-    step of the power method; distances are then right to about a hundredth.
-    """
-    energy = max(float(np.sum(G**2)), TINY)
-    Q = _leading_space(G, q + MARGIN)
-    g = Q.T @ G
-    s = strengths[:, None, None]
-    values, U = np.linalg.eigh((1 - s) / total * ((Q.T * variances) @ Q) + s / energy * (g @ g.T))
-    values = np.maximum(values[:, None, : -q - 1 : -1], NO_ENERGY)
-    U = Q @ U[:, :, : -q - 1 : -1]
-    AU = (1 - s) / total * variances[:, None] * U + s / energy * (G @ (G.T @ U))
-    return np.sqrt(total / variances)[:, None] * AU / np.sqrt(values)
-
-
-def _leading_space(G, m):
-    """Orthonormal (p, at most 2m): the first m coordinates and the leading directions of G."""
-    p = len(G)
-    if 2 * m >= p:
-        return np.eye(p)
-    _, E = np.linalg.eigh(G.T @ G)
-    tail, _ = np.linalg.qr(G[m:] @ E[:, : -m - 1 : -1])
-    Q = np.zeros((p, m + tail.shape[1]))
-    Q[:m, :m] = np.eye(m)
-    Q[m:, m:] = tail
-    return Q
-
-
-def class_losses(pool, labelled, splits, candidates, q, fits) -> np.ndarray:
+def class_losses(pool, labelled, splits, candidates, q, trials) -> np.ndarray:
     """Log losses (candidates, held rows) of finding the class again."""
     codes = labelled.codes
-    D = []
-    for split in splits:
+    stacked, D = trial_maps(pool, trials, candidates, q), []
+    for k, split in enumerate(splits):
         kept = split.kept[np.argsort(codes[split.kept], kind="stable")]
-        T = trial_maps(pool, labelled.rows(kept), labelled.F, candidates, q, fits)
+        T = embed(labelled.F, at(stacked, k), len(candidates), q)
         near = class_distances(T[:, split.held], T[:, kept], codes[kept])
         near[:, :, np.setdiff1d(codes, split.classes)] = np.inf
         D.append(near)
@@ -239,18 +193,19 @@ def class_losses(pool, labelled, splits, candidates, q, fits) -> np.ndarray:
     return soft_losses(np.concatenate(D, axis=1), truth)
 
 
-def number_losses(pool, labelled, splits, candidates, q, fits):
+def number_losses(pool, labelled, splits, candidates, q, trials):
     """Squared errors (candidates, held rows) of a regression on T, and those of the mean.
 
     In units of each column's variance; an outlying row counts as three deviations.
     """
     variance = np.maximum(column_variances(labelled), TINY)
     nothing = np.zeros((len(labelled.F), 1))
+    stacked = trial_maps(pool, trials, candidates, q)
     losses, chance = [], []
-    for split in splits:
+    for k, split in enumerate(splits):
         kept, held = labelled.rows(split.kept), labelled.rows(split.held)
-        maps = trial_maps(pool, kept, labelled.F, candidates, q, fits)
-        errors = [_regression_errors(T, kept, held, split, variance) for T in (*maps, nothing)]
+        T = embed(labelled.F, at(stacked, k), len(candidates), q)
+        errors = [_regression_errors(t, kept, held, split, variance) for t in (*T, nothing)]
         losses.append(np.array(errors[:-1]))
         chance.append(errors[-1])
     return np.concatenate(losses, axis=1), np.concatenate(chance)

@@ -10,27 +10,26 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gnomon.models.completion import TINY, Completion, complete, recomplete
+from gnomon.models.completion import TINY, Completion, complete
 from gnomon.models.supervision import Pool, label_block
-from gnomon.models.supervision_trials import (
-    LARGEST_ERROR,
-    Labelled,
-    class_distances,
-    column_variances,
-    embed,
-)
+from gnomon.models.supervision_maps import embed, maps
+from gnomon.models.supervision_trials import LARGEST_ERROR, Labelled, column_variances
 
 STAGE_ONE_VOTE = 0.5
 CONFIDENCE_POWER = 8
 
 
 class Votes(NamedTuple):
-    """Unlabelled rows (m,) with their class number, its code (m, c) and what they weigh."""
+    """Unlabelled rows (m,) with their class number, its code (m, c) and what they weigh.
+
+    ``fit`` is stage 1 that they complete, where all labelled rows took part in it.
+    """
 
     rows: np.ndarray
     codes: np.ndarray
     Y: np.ndarray
     weights: np.ndarray
+    fit: Completion | None = None
 
 
 class Ballot(NamedTuple):
@@ -43,13 +42,11 @@ class Ballot(NamedTuple):
 
 def votes_of(pool: Pool, labelled: Labelled, F, candidates, q, fits) -> np.ndarray:
     """Class (candidates, n) of rows F by the nearest labelled row in each candidate's map."""
-    order = np.argsort(labelled.codes, kind="stable")
-    codes = labelled.codes[order]
     blocks = {p: label_block(fit, pool.variances[:p]) for p, fit in fits.items()}
-    T1 = embed(pool, labelled.F[order], candidates, blocks, q)
-    T = embed(pool, F, candidates, blocks, q)
-    pairs = zip(T, T1, strict=True)
-    return np.array([np.argmin(class_distances(*pair, codes), axis=1) for pair in pairs])
+    found = maps(pool, candidates, blocks, q)
+    T1, T = (embed(rows, found, len(candidates), q) for rows in (labelled.F, F))
+    near = [nearest(*pair) for pair in zip(T, T1, strict=True)]
+    return labelled.codes[np.array(near)]
 
 
 def shares(votes, stage_one, n_classes) -> np.ndarray:
@@ -62,12 +59,14 @@ def shares(votes, stage_one, n_classes) -> np.ndarray:
 def stage_one_votes(fits, labelled: Labelled, F) -> np.ndarray:
     """Class whose code is nearest to the completed label, on the large pool."""
     fit = fits[max(fits)]
-    return nearest_code(fit.offset + F[:, : len(fit.B)] @ fit.B, class_codes(labelled))
+    return nearest(fit.offset + F[:, : len(fit.B)] @ fit.B, class_codes(labelled))
 
 
-def nearest_code(predicted, codes) -> np.ndarray:
-    """Number of the code (C, c) nearest to each prediction."""
-    return np.argmin(np.sum(codes**2, axis=1) - 2 * predicted @ codes.T, axis=1)
+def nearest(A, B) -> np.ndarray:
+    """Number of the row of B (m, c) nearest to each row of A."""
+    D = A @ (-2 * B.T)
+    D += np.sum(B**2, axis=1)
+    return np.argmin(D, axis=1)
 
 
 def class_codes(labelled: Labelled) -> np.ndarray:
@@ -114,13 +113,13 @@ def left_out_evidence(fits, labelled: Labelled) -> float:
     error = np.sqrt(chance * (1 - chance) * np.sum(1 / counts)) / len(counts)
     scores = []
     for fit in fits.values():
-        hits = nearest_code(labelled.Y - fit.residuals, codes) == labelled.codes
+        hits = nearest(labelled.Y - fit.residuals, codes) == labelled.codes
         rate = np.mean(np.bincount(labelled.codes, hits) / counts)
         scores.append((rate - chance) / error)
     return float(max(scores))
 
 
-def held_out_evidence(labelled: Labelled, splits, fits) -> float:
+def held_out_evidence(labelled: Labelled, splits, trials) -> float:
     """The same for rows that lose their labels in trials, against the classes they compete with.
 
     Leaving out one of two labels of a class weakens that class alone; here all competitors are
@@ -132,18 +131,18 @@ def held_out_evidence(labelled: Labelled, splits, fits) -> float:
     _, row, counts = np.unique(held, return_inverse=True, return_counts=True)
     error = np.sqrt(chance.mean() * (1 - chance.mean()) / len(counts))
     scores = []
-    for p, fit in fits.items():
-        hits = np.concatenate([_found(labelled, split, codes, p, fit.penalty) for split in splits])
+    for p in trials[0]:
+        pairs = zip(splits, trials, strict=True)
+        hits = np.concatenate([_found(labelled, split, codes, fit[p]) for split, fit in pairs])
         rates = np.bincount(row, hits - chance) / counts
         scores.append(rates.mean() / max(error, TINY))
     return float(max(scores))
 
 
-def _found(labelled, split, codes, p, penalty):
+def _found(labelled, split, codes, fit):
     """Whether stage 1 without the held rows finds the class of each of them."""
-    fit = recomplete(**labelled.rows(split.kept).arguments(p), penalty=penalty)
-    predicted = fit.offset + labelled.F[split.held, :p] @ fit.B
-    found = split.classes[nearest_code(predicted, codes[split.classes])]
+    predicted = fit.offset + labelled.F[split.held, : len(fit.B)] @ fit.B
+    found = split.classes[nearest(predicted, codes[split.classes])]
     return found == labelled.codes[split.held]
 
 
