@@ -241,10 +241,24 @@ def test_draws_have_the_moments_of_the_model(settings):
 def test_scales_are_one_model(wine, settings, scale):
     X, y, _ = wine
     model = SPPCA(2, scale=scale, **settings).fit(X, y)
-    z = model.posterior(X).mean
-    T = model.transform(X)
-    assert_allclose(T * model.latent_scale_, z, atol=1e-10)
-    assert_allclose(model.inverse_transform(T), model.mean_ + z @ model.components_)
+    latent = SPPCA(2, scale="latent", **settings).fit(X, y).posterior(X, y)
+    T, given = model.transform(X), model.posterior(X, y)
+    assert_allclose(model.posterior(X).mean, T, atol=1e-10)
+    assert_allclose(given.mean * model.latent_scale_, latent.mean, atol=1e-10)
+    squares = np.outer(model.latent_scale_, model.latent_scale_)
+    assert_allclose(given.covariance * squares, latent.covariance, atol=1e-10)
+    back = model.mean_ + T * model.latent_scale_ @ model.components_
+    assert_allclose(model.inverse_transform(T), back)
+
+
+@pytest.mark.parametrize("scale", ["latent", "energy"])
+@pytest.mark.parametrize("supervision", ["likelihood", 0.5, 1.0])
+def test_the_posterior_has_the_scale_of_the_coordinates_with_gaps(outputs, supervision, scale):
+    _, gappy, _, seen = outputs
+    model = SPPCA(2, supervision=supervision, scale=scale).fit(gappy, seen[:, :1])
+    found = model.posterior(gappy)
+    assert_allclose(found.mean, model.transform(gappy), atol=1e-8)
+    assert np.all(np.linalg.eigvalsh(found.covariance) > -1e-12)
 
 
 def test_a_known_label_moves_the_completed_posterior_towards_it(wine):
@@ -413,20 +427,50 @@ def test_gaps_in_x_cost_little(wine, settings, rng):
     assert np.isfinite(model.transform(gappy)).all()
 
 
-def test_filled_gaps_do_not_hide_noise(rng):
-    Z = rng.normal(size=(2000, 2))
-    X = Z @ rng.normal(size=(2, 10)) + 0.5 * rng.normal(size=(2000, 10))
+@pytest.mark.parametrize("strength", [0.0, 0.1, 0.5, 0.99, "auto"])
+def test_planted_noise_and_subspace_are_found_with_gaps(rng, strength):
+    Z, W = rng.normal(size=(3000, 2)), rng.normal(size=(2, 10))
+    X = Z @ W + 0.5 * rng.normal(size=(3000, 10)) + 3
     X[rng.random(X.shape) < 0.3] = np.nan
-    model = SPPCA(2, supervision=0.5).fit(X, np.where(np.arange(2000) < 200, Z[:, 0] > 0, -1))
-    assert_allclose(model.noise_variance_, 0.25, rtol=0.2)
+    y = np.where(np.arange(3000) < 200, (Z[:, 0] > 0) + 2 * (Z[:, 1] > 0), -1)
+    model = SPPCA(2, supervision=strength).fit(X, y)
+    assert_allclose(model.noise_variance_, 0.25, rtol=0.02)
+    assert np.rad2deg(subspace_angles(model.components_.T, W.T).max()) < 2
+    assert np.all(np.diff(model.objective_) >= -1e-10 * np.abs(model.objective_[:-1]))
+    assert model.converged_
 
 
-def test_weights_count_as_repetition_with_gaps(outputs, rng):
+def test_no_supervision_with_gaps_is_ppca(wine, rng):
+    X, y, _ = wine
+    X[rng.random(X.shape) < 0.2] = np.nan
+    model = SPPCA(3, supervision=0, tol=1e-10, max_iter=5000).fit(X, y)
+    reference = PPCA(3, tol=1e-10, max_iter=5000).fit(X)
+    assert_allclose(gram(model), gram(reference), atol=1e-5)
+    assert_allclose(model.noise_variance_, reference.noise_variance_, rtol=1e-6)
+    z = model.posterior(X).mean * model.latent_scale_
+    assert_allclose(z, reference.posterior(X).mean, atol=1e-4)
+    assert_allclose(model.objective_[-1], reference.log_likelihood_, rtol=1e-8)
+
+
+def test_the_labelled_mean_is_kept_with_gaps(outputs):
+    _, gappy, _, seen = outputs
+    free = SPPCA(2, tol=1e-10, **LIKELIHOOD).fit(gappy, seen)
+    held = SPPCA(2, tol=1e-10, target_mean="labelled", **LIKELIHOOD).fit(gappy, seen)
+    # The coding centres every output on the rows that have it.
+    assert_allclose(held.target_mean_, 0, atol=1e-12)
+    assert np.abs(free.target_mean_).max() > 0.01
+    assert np.all(np.diff(held.objective_) >= -1e-10 * np.abs(held.objective_[:-1]))
+    assert held.log_likelihood_ < free.log_likelihood_ < held.log_likelihood_ + 10
+
+
+@pytest.mark.parametrize("supervision", ["likelihood", 0.5])
+def test_weights_count_as_repetition_with_gaps(outputs, rng, supervision):
     _, gappy, _, seen = outputs
     weights = rng.integers(0, 3, size=len(seen))
     repeated = gappy.repeat(weights, axis=0), seen.repeat(weights, axis=0)
-    a = SPPCA(2, tol=1e-11, **LIKELIHOOD).fit(gappy, seen, sample_weight=weights)
-    b = SPPCA(2, tol=1e-11, **LIKELIHOOD).fit(*repeated)
+    model = SPPCA(2, tol=1e-11, supervision=supervision, max_iter=2000)
+    a = clone(model).fit(gappy, seen, sample_weight=weights)
+    b = clone(model).fit(*repeated)
     assert_allclose(gram(a), gram(b), atol=1e-5)
 
 

@@ -27,16 +27,11 @@ def embed(estimator, X) -> np.ndarray:
 
 
 def posterior_covariance(estimator, X):
-    """Covariances (n, q, q) of the embedded points; None where the model has none.
-
-    A model may scale the axes of its embedding; its posterior is that of the latent variables.
-    """
+    """Covariances (n, q, q) of the embedded points; None where the model has none."""
     model, X = last_step(estimator, X)
     if not hasattr(model, "posterior"):
         return None
-    covariance = np.asarray(model.posterior(X).covariance, dtype=float)
-    scale = getattr(model, "latent_scale_", None)
-    return covariance if scale is None else covariance / np.outer(scale, scale)
+    return np.asarray(model.posterior(X).covariance, dtype=float)
 
 
 def feature_names(estimator, n_features):

@@ -55,17 +55,25 @@ class ConditionalOutputs(LinearGaussianModel):
 
     def _completed_posterior(self, X, Y, observed):
         """Posterior where outputs count by their completion; a known y replaces its prediction."""
-        rows = self._rows(X)
-        mean = np.asarray(rows @ self.projection_, dtype=float) * self.latent_scale_
-        through = self.projection_ * self.latent_scale_
-        covariances, pattern = self._spread(X, through, self.latent_covariance_)
+        stretch = self._stretch()
+        mean = np.asarray(self._rows(X) @ self.projection_, dtype=float)
+        _, spread = given_inputs.stretched(mean, self.latent_covariance_, stretch)
+        covariances, pattern = self._spread(X, self.projection_, spread)
         if observed.any():
             expected, spread, which = self._outputs_given(X)
             filled, _ = given_inputs.fill(expected, Y, observed, spread, which)
             surprise = (filled - expected) @ self.target_whitener_
             weights = self.target_components_.T / self.target_noise_variance_[:, None]
-            mean = mean + surprise @ weights @ self.latent_covariance_
+            mean = mean + surprise @ weights @ self.latent_covariance_ * stretch
+        if len(covariances) == 1:
+            covariances = np.broadcast_to(covariances[0], (len(mean), *covariances.shape[1:]))
+            return LatentPosterior(mean, covariances)
         return LatentPosterior(mean, covariances[pattern])
+
+    def _stretch(self):
+        """Factors from the latent variables to the coordinates; an axis without any has one."""
+        scale = np.asarray(self.latent_scale_, dtype=float)
+        return 1 / np.where(scale > 0, scale, 1.0)
 
     def _sppca_state(self):
         return State(

@@ -94,21 +94,27 @@ def paper_em(X, targets, weights, q, rng, *, loop, max_iter, tol):
     return run._replace(state=sppca_blocks.state(run.state, mean_y))
 
 
-def maximise_with_gaps(X, targets, weights, q, settings: Settings, *, max_iter, tol, loop):
+def maximise_with_gaps(X, targets, weights, q, settings: Settings, **options):
     """The run where X has gaps; its state is the mean of x and a `sppca.State` in full space."""
     per_output = settings.noise == "per_output"
     data = sppca_gaps.table(X, targets.Y, targets.observed, weights, per_output=per_output)
     noise = _rule(data.floors[0], data.floors[1:], settings)
     inputs = incomplete.group_rows(X, np.zeros(X.shape[1], dtype=int), weights)
     start = sppca_gaps.init(data, incomplete.init(inputs, q), noise)
+    run = climb_with_gaps(data, start, noise, **options)
+    state = sppca_gaps.split(run.state, X.shape[1], targets.Y.shape[1])
+    return run._replace(state=state), noise
+
+
+def climb_with_gaps(data, start, noise: sppca.Noise, *, max_iter, tol, loop) -> Run:
+    """The run of EM on rows with gaps; its state is an `incomplete.State`."""
     step = anderson(
         partial(sppca_gaps.step, data=data, noise=noise),
         incomplete.pack,
         partial(sppca_gaps.unpack, like=start, data=data, noise=noise),
     )
     run = loop(step, remember(start), max_iter=max_iter, tol=tol * incomplete.n_observed(data))
-    mean, state = sppca_gaps.split(run.state.plain, X.shape[1], targets.Y.shape[1])
-    return run._replace(state=(mean, state)), noise
+    return run._replace(state=run.state.plain)
 
 
 def at_floor(state: sppca.State, noise: sppca.Noise) -> tuple[bool, bool]:

@@ -86,11 +86,6 @@ class LikelihoodFit(IterativeFit):
 
     def _fit_likelihood_with_gaps(self, rows, q, settings):
         check_columns(rows.X)
-        if settings.target_mean != "likelihood":
-            raise ValueError(
-                f"target_mean == {self.target_mean!r} and X has missing values; accepted with "
-                "these is 'likelihood'"
-            )
         run, noise = maximise_with_gaps(
             rows.X.astype(float),
             rows.targets,

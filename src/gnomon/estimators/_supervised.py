@@ -57,7 +57,10 @@ class SupervisedModel(ConditionalOutputs):
         return self._rows(X) @ self.projection_.astype(X.dtype)
 
     def posterior(self, X, y=None):
-        """Posterior of the latent variables of every row, given x or given x and y.
+        """Posterior of the coordinates of every row, given x or given x and y.
+
+        Its mean given x is what `transform` gives. Coordinates times ``latent_scale_`` are the
+        latent variables z of the model.
 
         Parameters
         ----------
@@ -76,13 +79,14 @@ class SupervisedModel(ConditionalOutputs):
         Y, observed = self._read_outputs(y, X.shape[0])
         if self.supervision_ != "likelihood":
             return self._completed_posterior(X, Y, observed)
-        if has_gaps(X):
-            data = self._table(X, Y, observed)
-            joint = sppca_gaps.join(np.asarray(self.mean_, dtype=float), self._sppca_state())
-            return LatentPosterior(*incomplete.posterior(joint, data))
         state = self._sppca_state()
-        XW = np.asarray(self._center(X) @ state.W, dtype=float)
-        return LatentPosterior(*given_inputs.latent_posterior(state, XW, Y, observed))
+        if has_gaps(X):
+            joint = sppca_gaps.join(np.asarray(self.mean_, dtype=float), state)
+            z = incomplete.posterior(joint, self._table(X, Y, observed))
+        else:
+            XW = np.asarray(self._center(X) @ state.W, dtype=float)
+            z = given_inputs.latent_posterior(state, XW, Y, observed)
+        return LatentPosterior(*given_inputs.stretched(*z, self._stretch()))
 
     def inverse_transform(self, Z):
         """Mean of the rows that have these coordinates, E[x | z].

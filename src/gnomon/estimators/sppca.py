@@ -2,33 +2,26 @@
 
 import numpy as np
 
-from gnomon.estimators._base import has_gaps
-from gnomon.estimators._likelihood import Settings, maximise_with_gaps
-from gnomon.estimators._likelihood_fit import LikelihoodFit, Rows, read_noise, weighted
+from gnomon.estimators._likelihood import Settings
+from gnomon.estimators._likelihood_fit import LikelihoodFit, Rows, read_noise
 from gnomon.estimators._outputs import KINDS, encode_targets
+from gnomon.estimators._strength_fit import StrengthFit
 from gnomon.estimators._supervised import SupervisedModel
 from gnomon.estimators._validation import (
-    check_columns,
     check_integer,
     check_option,
     check_real,
-    check_spread,
     generator,
     read_data,
     read_weights,
     take_rows,
 )
-from gnomon.inference.fixed_point import Run, iterate
-from gnomon.linalg.stacked import center
-from gnomon.models import incomplete, sppca_fitted, sppca_gaps
-from gnomon.models.supervision import pool, pool_size, supervise, truncated
-from gnomon.models.supervision_choice import Choice, choose
 
 SOLVERS = ("auto", "moments", "dual", "subspace", "em")
 SCALES = ("auto", "latent", "energy")
 
 
-class SPPCA(LikelihoodFit, SupervisedModel):
+class SPPCA(LikelihoodFit, StrengthFit, SupervisedModel):
     """Supervised probabilistic PCA, semi-supervised where y has unlabelled rows.
 
     Inputs and outputs share latent variables: x = mean + W z + noise, y = W_y z + noise. With
@@ -87,9 +80,9 @@ class SPPCA(LikelihoodFit, SupervisedModel):
     projection_ : ndarray of shape (n_features, n_components)
         ``transform(X)`` is ``(X - mean_) @ projection_``.
     latent_scale_ : ndarray of shape (n_components,)
-        The posterior mean of z is ``transform(X) * latent_scale_``.
+        Coordinates, of `transform` or of `posterior`, times this are the latent variables z.
     latent_covariance_ : ndarray of shape (n_components, n_components)
-        Posterior covariance of z given complete x.
+        Posterior covariance of z, not of the coordinates, given complete x.
     coef_ : ndarray of shape (n_features, n_outputs)
         Regression of the coded outputs on x: ``target_mean_ + (X - mean_) @ coef_``.
     target_mean_ : ndarray of shape (n_outputs,)
@@ -112,9 +105,11 @@ class SPPCA(LikelihoodFit, SupervisedModel):
     log_likelihood_ : float
         For "likelihood": log likelihood of the data (less the penalty of the prior).
     objective_ : list of float
-        The log likelihood (less its penalty) at every iteration; for a stated strength the
-        share of the energy that the components hold.
+        The log likelihood (less its penalty) at every iteration. For a number or "auto" that
+        of x and the completed outputs where X has gaps; the share of the energy that the
+        components hold where it has none.
     n_iter_ : int
+        Iterations; with gaps and a number or "auto", those after PPCA has filled them.
     n_passes_ : int
         Passes over X, those for its mean left out.
     converged_ : bool
@@ -222,43 +217,6 @@ class SPPCA(LikelihoodFit, SupervisedModel):
 
     def _generator(self):
         return generator(0 if self.random_state is None else self.random_state)
-
-    def _fit_supervised(self, rows, q):
-        X, targets, weights = rows
-        passes, seen = 0, 1.0
-        if has_gaps(X):
-            seen = incomplete.observed_share(X, weights)
-            X, passes = self._fill(X, weights, q)
-        mean, centered = center(weighted(X, weights))
-        rng = self._generator()
-        labels = targets.Y, targets.observed
-        space = pool(centered, pool_size(q), rng, leading=q)
-        check_spread(space.total)
-        choice = Choice(float(0 if self.supervision == "auto" else self.supervision), pool_size(q))
-        if self.supervision == "auto":
-            choice = choose(space, *labels, q, targets.codes, rng)
-        found = supervise(
-            truncated(space, choice.pool), *labels, q, choice.s, targets.codes, choice.votes
-        )
-        fitted = sppca_fitted.from_supervised(
-            mean, found, energy_scale=self.scale != "latent", seen=seen
-        )
-        self._keep(rows, fitted, choice.s, passes + 2)
-        if choice.curve is not None:
-            self.supervision_curve_ = choice.curve._asdict()
-        held = (1 - choice.s) * found.x_share.sum() + choice.s * found.y_share.sum()
-        self._keep_run(Run(None, [float(held)], converged=True), max_iter=1)
-        return self
-
-    def _fill(self, X, weights, q):
-        """X with its gaps at their means under PPCA of the rows, and the passes it took."""
-        check_columns(X)
-        nothing = encode_targets(None, X.shape[0])
-        data = sppca_gaps.table(X.astype(float), nothing.Y, nothing.observed, weights)
-        options = {"max_iter": self.max_iter, "tol": self.tol, "loop": iterate}
-        run, _ = maximise_with_gaps(X.astype(float), nothing, weights, q, Settings(), **options)
-        filled, _ = incomplete.fill(sppca_gaps.join(*run.state), data)
-        return filled.astype(X.dtype), 2 * len(run.objective)
 
     def _keep(self, rows, fitted, strength, passes):
         dtype, coding = rows.X.dtype, rows.targets.coding

@@ -16,7 +16,7 @@ import numpy as np
 from gnomon.exceptions import NumericalError
 from gnomon.linalg.data import Matrix, Weighted
 from gnomon.linalg.eigen import from_dual, from_moments
-from gnomon.linalg.solve import Cholesky
+from gnomon.linalg.solve import Cholesky, stacked_covariances
 from gnomon.linalg.stacked import center
 
 NOISE_FLOOR = 1e-9
@@ -79,11 +79,6 @@ def select(data: Patterns, mask) -> Patterns:
     )
 
 
-def observed_share(X, weights=None) -> float:
-    """Share of the entries of X that are not missing, by weight."""
-    return float(np.average((~np.isnan(X)).mean(axis=1), weights=weights))
-
-
 def n_observed(data: Patterns) -> float:
     """Number of observed entries, by weight."""
     return float(np.add.reduceat(data.weights, data.starts[:-1]) @ data.observed.sum(axis=1))
@@ -129,11 +124,11 @@ def _posteriors(state: State, data: Patterns) -> Iterator[_Posteriors]:
         of_row = np.repeat(np.arange(len(counts)), counts)
         observed = data.observed[patterns]
         A = np.eye(q) + (observed @ outer).reshape(-1, q, q)
-        covariances, logdets = _invert(A)
+        covariances, logdets = stacked_covariances(A)
         residual = data.X[rows] - observed[of_row] * offset
         projected = (residual / noise) @ W
         Z = np.einsum("rij,rj->ri", covariances[of_row], projected)
-        constants = observed @ np.log(2 * np.pi * noise) + logdets
+        constants = observed @ np.log(2 * np.pi * noise) - logdets
         distances = np.einsum("rj,rj,j->r", residual, residual, 1 / noise) - np.sum(
             Z * projected, axis=1
         )
@@ -141,11 +136,33 @@ def _posteriors(state: State, data: Patterns) -> Iterator[_Posteriors]:
         yield _Posteriors(patterns, rows, of_row, Z, covariances, log_likelihoods)
 
 
-def step(state: State, data: Patterns, ridge=None) -> tuple[State, float]:
+def step(state: State, data: Patterns, ridge=None, held=None) -> tuple[State, float]:
     """One EM step with parameter expansion, and the log likelihood it started from.
 
     ``ridge`` (d,) penalises the squared loadings of a column, in units of its noise; since
-    the penalty sees the scale of z, that step is taken without expansion.
+    the penalty sees the scale of z, that step is taken without expansion. Columns of the mask
+    ``held`` keep their mean, and only the spread of z is expanded then.
+    """
+    q = state.W.shape[1]
+    (ZZ, XZ, total), objective = _moments(state, data)
+    theta = _regressions(state, data, (ZZ, XZ), ridge, held)
+    noise = _noise(data, theta, ZZ, XZ)
+    if ridge is not None:
+        return State(theta[:, :q], data.shift + theta[:, q], noise), objective
+    return _absorb(theta, total / total[-1, -1], data.shift, noise, held is None), objective
+
+
+def noise_step(state: State, data: Patterns) -> tuple[State, float]:
+    """An EM step that leaves loadings and mean as they are, and the log likelihood before it."""
+    (ZZ, XZ, _), objective = _moments(state, data)
+    theta = np.column_stack([state.W, state.mean - data.shift])
+    return state._replace(noise=_noise(data, theta, ZZ, XZ)), objective
+
+
+def _moments(state, data):
+    """Sums over the observed rows of each column and over all rows; the log likelihood.
+
+    They are <[z; 1][z; 1]'> (d, q + 1, q + 1), x [z; 1]' (d, q + 1), and the first of all rows.
     """
     d, q = state.W.shape
     ZZ = np.zeros((d, (q + 1) ** 2))
@@ -159,17 +176,7 @@ def step(state: State, data: Patterns, ridge=None) -> tuple[State, float]:
         total += second.sum(axis=0).reshape(q + 1, q + 1)
         ones = np.column_stack([part.Z, np.ones(len(part.Z))])
         XZ += data.X[part.rows].T @ (weights[:, None] * ones)
-    ZZ = ZZ.reshape(d, q + 1, q + 1)
-    if ridge is not None:
-        penalty = (
-            np.diag(np.append(np.ones(q), 0.0)) * (ridge * state.noise[data.groups])[:, None, None]
-        )
-        theta = _solve_columns(ZZ + penalty, XZ)
-        noise = _noise(data, theta, 2 * XZ - np.einsum("dj,djk->dk", theta, ZZ))
-        return State(theta[:, :q], data.shift + theta[:, q], noise), objective
-    theta = _solve_columns(ZZ, XZ)
-    noise = _noise(data, theta, XZ)
-    return _absorb(theta, total / total[-1, -1], data.shift, noise), objective
+    return (ZZ.reshape(d, q + 1, q + 1), XZ, total), objective
 
 
 def log_density(state: State, data: Patterns) -> np.ndarray:
@@ -240,39 +247,37 @@ def _second_moments(part, weights):
     return outer.reshape(p, -1)
 
 
-def _solve_columns(ZZ, XZ):
+def _regressions(state, data, moments, ridge, held):
+    """Loadings and mean (d, q + 1) of every column, from its moments with [z, 1]."""
+    (A, b), q = moments, state.W.shape[1]
+    if ridge is not None:
+        levels = ridge * state.noise[data.groups]
+        A = A + np.diag(np.append(np.ones(q), 0.0)) * levels[:, None, None]
+    if held is not None:
+        A, b = A.copy(), b.copy()
+        A[held, q], b[held, q] = np.eye(q + 1)[q], (state.mean - data.shift)[held]
     try:
-        return np.linalg.solve(ZZ, XZ[:, :, None])[:, :, 0]
+        return np.linalg.solve(A, b[:, :, None])[:, :, 0]
     except np.linalg.LinAlgError as error:
         raise NumericalError("a column has too few observed entries for its loadings") from error
 
 
-def _noise(data, theta, XZ):
-    """Mean squared residual of each group of columns with the new loadings."""
-    squares = np.einsum("r,rj->j", data.weights, data.X**2) - np.sum(theta * XZ, axis=1)
+def _noise(data, theta, ZZ, XZ):
+    """Mean squared residual of each group of columns with the given loadings."""
+    explained = 2 * XZ - np.einsum("dj,djk->dk", theta, ZZ)
+    squares = np.einsum("r,rj->j", data.weights, data.X**2) - np.sum(theta * explained, axis=1)
     counts = np.add.reduceat(data.weights, data.starts[:-1]) @ data.observed
     groups = len(data.floors)
     sums = np.bincount(data.groups, squares, groups), np.bincount(data.groups, counts, groups)
     return np.maximum(sums[0] / sums[1], data.floors)
 
 
-def _absorb(theta, second, shift, noise):
-    """Loadings and mean for z ~ N(0, I) that equal these for z of the mean and covariance seen."""
+def _absorb(theta, second, shift, noise, centred):
+    """Loadings and mean for z ~ N(0, I) that equal these for z of the moments seen."""
     q = theta.shape[1] - 1
-    center = second[:q, q]
+    center = second[:q, q] * centred
     L = Cholesky(second[:q, :q] - np.outer(center, center)).L
     return State(theta[:, :q] @ L, shift + theta[:, q] + theta[:, :q] @ center, noise)
-
-
-def _invert(A):
-    """Inverses and log determinants of a stack of small positive-definite matrices."""
-    try:
-        L = np.linalg.cholesky(A)
-    except np.linalg.LinAlgError as error:
-        raise NumericalError("a posterior precision is not positive definite") from error
-    half = np.linalg.solve(L, np.broadcast_to(np.eye(A.shape[-1]), A.shape))
-    logdets = 2 * np.sum(np.log(np.diagonal(L, axis1=1, axis2=2)), axis=1)
-    return np.swapaxes(half, 1, 2) @ half, logdets
 
 
 def _batches(starts, q):

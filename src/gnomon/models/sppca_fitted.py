@@ -45,14 +45,10 @@ def from_likelihood(mean, state: State, *, energy_scale) -> Fitted:
     )
 
 
-def from_supervised(mean, found: Supervised, *, energy_scale, seen=1.0) -> Fitted:
-    """A closed form at a stated strength; energy scale unless the latent one is asked.
-
-    ``seen`` is the share of entries of x that were not filled in: only they have residuals.
-    """
-    c = len(found.offset)
-    sigma2 = found.sigma2 / seen
-    state = State(found.W, sigma2, found.W_y, np.full(c, found.sigma2_y), found.offset)
+def from_supervised(mean, found: Supervised, *, energy_scale) -> Fitted:
+    """A fit at a stated strength; energy scale unless the latent one is asked."""
+    levels = np.full(len(found.offset), found.sigma2_y)
+    state = State(found.W, found.sigma2, found.W_y, levels, found.offset)
     return Fitted(
         mean,
         state,

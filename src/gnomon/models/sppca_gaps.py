@@ -21,6 +21,12 @@ def table(X, Y, observed, weights=None, *, per_output=False) -> incomplete.Patte
     return data._replace(floors=np.maximum(floors, np.finfo(float).tiny))
 
 
+def no_outputs(n) -> tuple[np.ndarray, np.ndarray]:
+    """Columns and mask of rows without outputs."""
+    nothing = np.zeros((n, 0))
+    return nothing, nothing.astype(bool)
+
+
 def init(data: incomplete.Patterns, inputs: incomplete.State, noise: Noise) -> incomplete.State:
     """PPCA of the inputs as far as it is known; outputs not yet explained."""
     d, q = inputs.W.shape
@@ -33,7 +39,10 @@ def init(data: incomplete.Patterns, inputs: incomplete.State, noise: Noise) -> i
 def step(state: incomplete.State, data: incomplete.Patterns, noise: Noise):
     """One EM step, its noise fixed or tied where the rule says so, and the objective."""
     priors = np.where(data.groups == 0, noise.prior_x, noise.prior_y)
-    found, objective = incomplete.step(state, data, priors if priors.any() else None)
+    held = None if noise.learn_mean else data.groups > 0
+    # Levels that are not learnt apart have no floors of their own.
+    rows = data if noise.ratio is None else data._replace(floors=np.zeros_like(data.floors))
+    found, objective = incomplete.step(state, rows, priors if priors.any() else None, held)
     objective -= 0.5 * float(priors @ np.sum(state.W**2, axis=1))
     counts = np.add.reduceat(data.weights, data.starts[:-1]) @ data.observed
     sizes = np.bincount(data.groups, counts, len(data.floors))
@@ -73,4 +82,4 @@ def _ruled(levels, sizes, noise):
         return levels
     ratios = np.where(outputs, noise.ratio, 1.0)
     sizes = ~outputs if sizes is None else sizes
-    return ratios * (np.sum(sizes * levels / ratios) / np.sum(sizes))
+    return ratios * max(np.sum(sizes * levels / ratios) / np.sum(sizes), noise.floor_x)

@@ -46,6 +46,11 @@ def latent_posterior(state: State, XW, Y, observed):
     return np.einsum("nij,nj->ni", covariances, b), covariances
 
 
+def stretched(mean, covariance, factors):
+    """Mean (n, q) and covariance (..., q, q) of variables times factors (q,)."""
+    return mean * factors, covariance * np.outer(factors, factors)
+
+
 def spread_by_gaps(found: Prediction, W, sigma2, gaps) -> np.ndarray:
     """Cov[y | x_o] (P, c, c) for patterns of gaps (P, d) in x = W z + e."""
     q, c = W.shape[1], found.coef.shape[1]

@@ -28,6 +28,8 @@ from gnomon.models.completion import TINY, Completion, complete
 POOL = 150
 # Noise floor, in units of the mean variance of a column of x.
 NOISE_FLOOR = 1e-6
+# Its fixed point is near from the start.
+NOISE_STEPS = 200
 # Energies below this are rounding: their directions are empty.
 NO_ENERGY = 1e-14
 
@@ -192,24 +194,44 @@ def assemble(pool: Pool, completion: Completion, q, s) -> Supervised:
     noise = _discarded(found.energies, d + (c if s > 0 else 0))
     energies = np.maximum(found.energies, NO_ENERGY)
     shrink = np.sqrt(np.maximum(1 - noise / energies, 0.0)) * (found.energies > 0)
-    W = pool.axes @ (np.sqrt(pool.variances)[:, None] * found.U * shrink)
-    sigma2 = max(pool.total - float(np.sum(W**2)), NOISE_FLOOR * pool.total) / d
+    loadings = np.sqrt(pool.variances)[:, None] * found.U * shrink
+    W = pool.axes @ loadings
     signs = _signs(W)
     return Supervised(
-        W=_padded(W * signs, q),
-        sigma2=sigma2,
-        projection=_padded(pool.axes @ (found.R * signs), q),
-        latent=_padded(shrink / np.sqrt(pool.total * energies), q),
-        covariance=np.diag(1 - _padded(1 - np.minimum(noise / energies, 1.0), q)),
-        W_y=_padded((G.T @ found.U) * shrink * signs, q),
+        W=padded(W * signs, q),
+        sigma2=_input_noise(pool, loadings),
+        projection=padded(pool.axes @ (found.R * signs), q),
+        latent=padded(shrink / np.sqrt(pool.total * energies), q),
+        covariance=np.diag(1 - padded(shrink**2, q)),
+        W_y=padded((G.T @ found.U) * shrink * signs, q),
         sigma2_y=noise * float(np.sum(G**2)) / s if s > 0 else np.inf,
         coef=pool.axes @ completion.B,
         offset=completion.offset,
         y_covariance=completion.covariance,
         whitener=inverse_root(completion.covariance),
-        x_share=_padded(found.x_share, q),
-        y_share=_padded(found.y_share, q),
+        x_share=padded(found.x_share, q),
+        y_share=padded(found.y_share, q),
     )
+
+
+def _input_noise(pool: Pool, loadings):
+    """The most likely noise of x for these loadings (p, q), those of the labels left aside.
+
+    The noise that is tied to that of the labels is lower, since these repeat what x says. With
+    t_k the variance along the axes of the loadings, of lengths l_k, the step is EM's.
+    """
+    d = len(pool.axes)
+    Q, lengths, _ = np.linalg.svd(loadings / np.sqrt(pool.total), full_matrices=False)
+    along, squares = (pool.variances / pool.total) @ Q**2, lengths**2
+    outside, least = max(1 - along.sum(), 0.0), NOISE_FLOOR / d
+    sigma2 = max(outside / max(d - len(along), 1), least)
+    for _ in range(NOISE_STEPS):
+        before, spread = sigma2, squares + sigma2
+        left = along * (sigma2 / spread) ** 2 + squares * sigma2 / spread
+        sigma2 = max((outside + left.sum()) / d, least)
+        if not abs(sigma2 - before) > 1e-12 * sigma2:
+            break
+    return sigma2 * pool.total
 
 
 def _discarded(energies, dimension):
@@ -222,7 +244,7 @@ def _signs(W):
     return np.where(np.sum(fix_signs(W) * W, axis=0) < 0, -1.0, 1.0)
 
 
-def _padded(values, q):
+def padded(values, q):
     """Zeros for components that a pool of fewer than q directions cannot have."""
     missing = q - values.shape[-1]
     return np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, missing)]) if missing else values

@@ -103,8 +103,8 @@ def choose(pool: Pool, Y, observed, q, codes, rng) -> Choice:
     chance = np.concatenate([np.full(len(x.held), np.log(len(x.classes))) for x in splits])
     ballot = _ballot(pool, observed, len(labelled.F), rng)
     apart, share = _first_votes(pool, labelled, ballot, candidates, q, fits)
-    trial, found = relative_losses(losses, chance, held), _finds_classes(labelled, splits, fits, trials)
-    first = _choice(candidates, trial, apart, found)
+    found = _finds_classes(labelled, splits, fits, trials)
+    first = _choice(candidates, relative_losses(losses, chance, held), apart, found)
     if first.s == 0 or not len(ballot.rows):
         return first
     elected, share, fits = elect(pool, labelled, ballot, candidates, q, share)

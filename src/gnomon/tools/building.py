@@ -129,20 +129,7 @@ def latent(model, X):
     Z = np.asarray(model.transform(X), dtype=float)
     if not hasattr(model, "posterior"):
         return Z, None
-    covariance = np.asarray(model.posterior(X).covariance)
-    # Some models stretch their coordinates: the posterior is that of Z times the scale.
-    scale = getattr(model, "latent_scale_", None)
-    if scale is not None:
-        covariance = _stretched(covariance, 1 / np.asarray(scale, dtype=float))
-    return Z, covariance
-
-
-def _stretched(covariance, factors):
-    """Covariances of coordinates times factors; one that all rows share stays shared."""
-    outer = np.outer(factors, factors)
-    if covariance.strides[0] == 0:
-        return np.broadcast_to(covariance[0] * outer, covariance.shape)
-    return covariance * outer
+    return Z, np.asarray(model.posterior(X).covariance)
 
 
 def standard_deviations(covariance):
