@@ -34,8 +34,10 @@ def arguments(description):
 class Cells:
     """Finished cells of one paper, keyed by table, data set, method, size and repeat."""
 
-    def __init__(self, paper, time_limit=np.inf):
+    def __init__(self, paper, time_limit=np.inf, *, quick=False):
         RUNS.mkdir(exist_ok=True)
+        # A quick run leaves the committed results alone.
+        self.folder = RUNS if quick else RESULTS
         self.paper, self.path = paper, RUNS / f"{paper}.jsonl"
         self.deadline = time.monotonic() + time_limit
         self.done = {}
@@ -88,11 +90,11 @@ class Cells:
                 row |= {"paper": paper[0], "paper_sd": paper[1]}
                 row["difference"] = round(mean - paper[0], 4)
             rows.append(row)
-        RESULTS.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         summary = {"paper": self.paper, **_circumstances(), "notes": notes, "rows": rows}
         summary["failed"] = self._failures()
         summary["skipped"] = self.skipped
-        (RESULTS / f"{self.paper}.json").write_text(json.dumps(summary, indent=1) + "\n")
+        (self.folder / f"{self.paper}.json").write_text(json.dumps(summary, indent=1) + "\n")
         _print(rows)
 
     def _failures(self):

@@ -159,7 +159,7 @@ def run_figure(cells, names, repeat):
 
 def main():
     options = arguments(__doc__)
-    cells = Cells("G13", options.time_limit)
+    cells = Cells("G13", options.time_limit, quick=options.quick)
     repeats = options.repeats or (1 if options.quick else 10)
     chosen = options.data or (("vowel_vj",) if options.quick else tuple(SIZES))
     with warnings.catch_warnings():

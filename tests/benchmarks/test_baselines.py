@@ -12,6 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.baselines.collapsing import MCML, collapse_loss
+from benchmarks.baselines.graph import GraphRegularisation, plsi_phits, spectral
 from benchmarks.baselines.linkcontent import link_content_factors, loss
 from benchmarks.baselines.maxmin import MMDA
 from benchmarks.baselines.neighbourhood import LPP, NPE
@@ -96,3 +97,20 @@ def test_the_nearest_two_means_are_farther_apart_than_by_lda(rng):
         return np.linalg.norm(centres[i] - centres[j], axis=1).min()
 
     assert nearest_means(MMDA) > 2 * nearest_means(LDARCA)
+
+
+def test_rivals_that_use_links_tell_two_groups_apart():
+    n = 20
+    group = np.repeat([0, 1], n)
+    rng = np.random.default_rng(0)
+    close = rng.random((2 * n, 2 * n)) < np.where(group[:, None] == group, 0.4, 0.02)
+    A = sparse.csr_array(np.triu(close, 1) + np.triu(close, 1).T.astype(float))
+    X = sparse.csr_array((rng.random((2 * n, 12)) < 0.3).astype(float))
+    shown = np.r_[0:4, n : n + 4]
+    model = GraphRegularisation(A).fit(shown[:, None], group[shown])
+    assert np.mean(model.predict(np.arange(2 * n)[:, None]) == group) > 0.9
+    axis = spectral(A, 1)[:, 0]
+    assert abs(np.corrcoef(axis, group)[0, 1]) > 0.8
+    shares = plsi_phits(A, X, 2)
+    assert_allclose(shares.sum(axis=1), 1)
+    assert abs(np.corrcoef(shares[:, 0], group)[0, 1]) > 0.5

@@ -1,14 +1,19 @@
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy.linalg import subspace_angles
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.papers import cells as module
 from benchmarks.papers.data import MissingDataError, load
+from benchmarks.papers.em_yytkw06 import paper_em
 from benchmarks.papers.page import table, verdict
 from benchmarks.papers.published_yytkw06 import published
+
+from gnomon import SPPCA
 
 
 @pytest.fixture
@@ -73,3 +78,17 @@ def test_all_printed_figures_are_there():
     assert figures["Table 2", "orl", "S2PPCA", 20, "error"] == (0.2755, 0.0286)
     assert figures["Table 3", "yeast", "S2PPCA", 20, "AUC"] == (0.5921, 0.0119)
     assert sum(key[0] == "Table 2" for key in figures) == 9 * 5 * 3 - 5 * 3 + 9 - 3 * 9 + 3 * 9
+
+
+def test_the_papers_own_steps_reach_the_maximum_of_the_library(rng):
+    Z = rng.standard_normal((200, 2))
+    X = Z @ rng.standard_normal((2, 6)) + 0.5 * rng.standard_normal((200, 6))
+    y = Z @ rng.standard_normal((2, 3)) + 0.5 * rng.standard_normal((200, 3))
+    y /= y[:60].std(axis=0)
+    shown = np.where(np.arange(200)[:, None] < 60, y, np.nan)
+    settings = {"supervision": "likelihood", "target_mean": "labelled", "tol": 1e-12}
+    best = SPPCA(2, **settings).fit(X, shown)
+    centred = X - X.mean(axis=0)
+    W, noise = paper_em(centred[:60], y[:60], centred[60:], 2, rng)
+    assert noise == pytest.approx(best.noise_variance_, rel=1e-3)
+    assert subspace_angles(W, best.components_.T).max() < 1e-3
