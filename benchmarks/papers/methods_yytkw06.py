@@ -14,6 +14,7 @@ from scipy import sparse
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.neighbors import KNeighborsClassifier
 
 from gnomon import SPPCA
 
@@ -71,6 +72,12 @@ def five_positives(Y, rng):
     """Rows that hold five positive examples of each label, or as many as there are."""
     picked = [rng.permutation(np.flatnonzero(column))[:5] for column in Y.T]
     return np.unique(np.concatenate(picked))
+
+
+def neighbour_error(Z, given):
+    known, classes = given.known, given.truth
+    model = KNeighborsClassifier(1, algorithm="brute").fit(Z[known], classes[known])
+    return {"error": float(np.mean(model.predict(Z[~known]) != classes[~known]))}
 
 
 def indicators(given: Task):

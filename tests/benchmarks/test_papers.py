@@ -10,8 +10,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks.papers import cells as module
 from benchmarks.papers.data import MissingDataError, load
 from benchmarks.papers.em_yytkw06 import paper_em
-from benchmarks.papers.page import table, verdict
+from benchmarks.papers.page import own_table, table
 from benchmarks.papers.published_yytkw06 import published
+from benchmarks.papers.verdicts import tally, verdict
 
 from gnomon import SPPCA
 
@@ -71,6 +72,17 @@ def test_verdicts_are_by_two_standard_deviations_of_the_paper(ours, expected):
     row |= {"paper": 0.5, "paper_sd": 0.02, "ours": ours, "sd": 0.01, "difference": ours - 0.5}
     assert verdict(row) == expected
     assert expected in table([row])
+
+
+def test_a_worse_figure_names_the_change_that_explains_it():
+    row = {"table": "Table 2", "data": "d", "size": 5, "measure": "error", "repeats": 3, "sd": 0.01}
+    own = row | {"method": "SPPCA", "ours": 0.6, "paper": 0.5, "paper_sd": 0.02, "difference": 0.1}
+    tried = row | {"method": "SPPCA, noise fixed", "ours": 0.53}
+    assert "| worse | noise fixed: 0.530 |" in own_table([own, tried])
+    assert "| worse | not found |" in own_table([own, tried | {"ours": 0.55}])
+    principal = row | {"method": "PCA", "ours": 0.7, "paper": 0.6, "paper_sd": 0.02}
+    assert "inputs differ: PCA +0.100" in own_table([own, principal | {"difference": 0.1}])
+    assert tally([own, tried])["SPPCA"] == {"within": 0, "better": 0, "worse": 1, "explained": 1}
 
 
 def test_all_printed_figures_are_there():

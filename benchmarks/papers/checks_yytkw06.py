@@ -1,0 +1,40 @@
+"""What might make PIE differ from [YYTKW06]: the images, their preparation, the scale of axes."""
+
+from functools import partial
+
+import numpy as np
+from benchmarks.papers.data import prepared
+from benchmarks.papers.methods_yytkw06 import Task, few_labels, neighbour_error
+from sklearn.decomposition import PCA
+
+SIZES = (5, 10, 20)
+REPEATS = 5
+PEOPLE = 10
+# Powers of the standard deviation that each axis is divided by: 0 is PCA, 1 is whitened.
+POWERS = (0.0, 1.0, 1.5, 2.0)
+
+
+def images(name):
+    """All of PIE as stored or with rows of length one, or its first ten people in two copies."""
+    if name == "pie, rows as stored":
+        return prepared("pie", "")
+    X, y = prepared("pie10" if name == "pie, ten people, lossless" else "pie", "unit rows")
+    few = y < PEOPLE if "ten people" in name else slice(None)
+    return X[few], y[few]
+
+
+def error(name, power, q, repeat):
+    X, y = images(name)
+    shown = few_labels(y, np.random.default_rng(repeat))
+    Z = PCA(q, svd_solver="covariance_eigh").fit_transform(X)
+    return neighbour_error(Z / Z.std(axis=0) ** power, Task(X, y, shown, shown >= 0))
+
+
+def run(cells):
+    names = ("pie, ten people, lossless", "pie, ten people, JPEG", "pie, rows as stored", "pie")
+    for name in names:
+        for repeat in range(REPEATS if "ten" in name else 1):
+            for power in POWERS if name == "pie" else POWERS[:2]:
+                for q in SIZES:
+                    key = ("Check", name, f"PCA, axes / sd^{power:g}", q, repeat)
+                    cells.run(key, partial(error, name, power, q, repeat))

@@ -1,0 +1,140 @@
+"""Sentences of docs/reproduction.md that need numbers: each from the rows of a results file."""
+
+from statistics import mean
+
+from benchmarks.papers.verdicts import VARIANTS, by_place, cause, judged, place, verdict
+
+NOT_MEASURED = "not measured"
+
+
+def yytkw06(rows):
+    index = by_place(rows)
+    return {
+        "whitened": _size(gaps(rows, "Table 2", "S2PPCA", "PCA whitened")),
+        "variants": variants(rows, index),
+        "text": _signed([r["difference"] for r in printed(rows, ("tdt2", "ng20"), "PCA")]),
+        "rcv1": _signed([r["difference"] for r in printed(rows, ("rcv1",), "PCA")]),
+        "open": still_open(rows, index),
+        "auto": automatic(rows, index),
+        "checks": checks(rows),
+        "toy": toy(rows),
+    }
+
+
+def lyz09(rows):
+    above = gaps(rows, "Figure 4", "PRPCA", "PCA")
+    return {
+        "above": f"{sum(gap > 0 for gap in above)} of {len(above)}",
+        "gain": _signed(above),
+        "smoothed": _signed(gaps(rows, "Figure 5", "PRPCA smoothed", "PRPCA")),
+        "filter": _signed(gaps(rows, "Figure 5", "PRPCA filter", "PRPCA")),
+        "figure5": averages(rows, "Figure 5"),
+        "steps": steps(rows),
+        "books": averages(rows, "Table 3"),
+    }
+
+
+def g13(rows):
+    return {
+        "planes": "\n".join(_plane(rows, name) for name in ("vowel_vj", "mfeat", "usps")),
+        "steps": _text([r["ours"] for r in rows if r["measure"] == "steps"], ".0f"),
+    }
+
+
+def gaps(rows, table, first, second):
+    """Differences of two methods over the cells of a table that have both."""
+    part = by_place(row for row in rows if row["table"] == table)
+    pairs = [(row, part.get(place(row, second))) for row in part.values() if row["method"] == first]
+    return [row["ours"] - other["ours"] for row, other in pairs if other]
+
+
+def printed(rows, names, method):
+    return [r for r in rows if r["data"] in names and r["method"] == method and "paper" in r]
+
+
+def averages(rows, table):
+    """The mean of each method of a table over its data sets, best first."""
+    part = [row for row in rows if row["table"] == table]
+    found = {m: [r["ours"] for r in part if r["method"] == m] for m in {r["method"] for r in part}}
+    order = sorted(found, key=lambda method: -mean(found[method]))
+    return ", ".join(f"{method} {mean(found[method]):.3f}" for method in order)
+
+
+def variants(rows, index):
+    """Of the figures that are worse: how many each change would bring to the paper's."""
+    worse = [row for row in rows if verdict(row) == "worse"]
+    parts = []
+    for variant in VARIANTS:
+        tried = [(row, index.get(place(row, f"{row['method']}, {variant}"))) for row in worse]
+        tried = [pair for pair in tried if pair[1]]
+        good = sum(judged(found, row) != "worse" for row, found in tried)
+        parts.append(f"*{variant}* {good} of {len(tried)}")
+    return f"Of {len(worse)} such figures: " + ", ".join(parts)
+
+
+def still_open(rows, index):
+    """The worse figures without a cause, by data set and method."""
+    found = {}
+    for row in rows:
+        if verdict(row) == "worse" and not cause(row, index):
+            found.setdefault((row["data"], row["method"]), []).append(row["size"])
+    parts = [f"{m} on {d} ({len(sizes)} figures)" for (d, m), sizes in sorted(found.items())]
+    return ", ".join(parts) if parts else "none"
+
+
+def automatic(rows, index):
+    """How often the library's default is at least as good as the paper's S2PPCA."""
+    pairs = [(r, index.get(place(r, "SPPCA auto"))) for r in rows if r["method"] == "S2PPCA"]
+    pairs = [(r, auto) for r, auto in pairs if auto and "paper" in r]
+    good = sum(judged(auto, r) != "worse" for r, auto in pairs)
+    better = sum(judged(auto, r) == "better" for r, auto in pairs)
+    return f"{good} of {len(pairs)} figures ({better} beyond two deviations)"
+
+
+def checks(rows):
+    part = [row for row in rows if row["table"] == "Check"]
+    lines = ["| images | axes | 5 | 10 | 20 |", "|---|---|---|---|---|"]
+    for data, method in dict.fromkeys((row["data"], row["method"]) for row in part):
+        own = {r["size"]: r["ours"] for r in part if (r["data"], r["method"]) == (data, method)}
+        cells = " | ".join(f"{own[q]:.3f}" for q in (5, 10, 20))
+        lines.append(f"| {data} | {method} | {cells} |")
+    return "\n".join(lines) if part else NOT_MEASURED
+
+
+def toy(rows):
+    part = [row for row in rows if row["table"] == "Figure 2"]
+    return ", ".join(f"{r['method']} with {r['data']} {r['ours']:.0f}°" for r in part)
+
+
+def steps(rows):
+    """Accuracy against EM steps, by data set."""
+    part = sorted((r for r in rows if r["table"] == "Figure 2"), key=lambda r: r["size"])
+    lines = []
+    for data in sorted({row["data"] for row in part}):
+        own = ", ".join(f"{r['size']}: {r['ours']:.3f}" for r in part if r["data"] == data)
+        lines.append(f"{data} {own}")
+    return "; ".join(lines) if lines else NOT_MEASURED
+
+
+def _plane(rows, name):
+    """BSDR and its best rival in two dimensions."""
+    part = [r for r in rows if (r["table"], r["data"], r["size"]) == ("Figure 2", name, 2)]
+    part = {r["method"]: r["ours"] for r in part if r["measure"] == "MNP accuracy"}
+    if "BSDR" not in part or len(part) < 2:
+        return f"* {name}: {NOT_MEASURED}."
+    own = part.pop("BSDR")
+    best = max(part, key=part.get)
+    rival = f"the best rival {best} {part[best]:.3f} ({own - part[best]:+.3f})"
+    return f"* {name}: BSDR {own:.3f}, {rival}."
+
+
+def _text(values, style):
+    return format(mean(values), style) if values else NOT_MEASURED
+
+
+def _size(values):
+    return _text([abs(value) for value in values], ".3f")
+
+
+def _signed(values):
+    return _text(values, "+.3f")
