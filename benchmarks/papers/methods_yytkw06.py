@@ -144,10 +144,15 @@ def fitted(name, repeat, q, semi, fixed):
     return model.fit(given.X[rows], given.shown[rows])
 
 
-def likelihood(name, repeat, q, *, semi, fixed=False, outputs=False):
-    """E[z | x] of all rows; with `outputs`, E[z | x, y] of those whose outputs are shown."""
+def likelihood(name, repeat, q, *, semi, fixed=False, outputs=False, data_scale=False):
+    """E[z | x] of all rows; with `outputs`, E[z | x, y] of those whose outputs are shown.
+
+    With `data_scale` each axis has the length of its loadings, as the scores of PCA have.
+    """
     given, model = task(name, repeat), fitted(name, repeat, q, semi, fixed)
     Z = model.transform(given.X)
+    if data_scale:
+        return Z * np.linalg.norm(model.components_, axis=1)
     if outputs:
         Z[given.known] = model.posterior(given.X[given.known], given.shown[given.known]).mean
     return Z
@@ -176,11 +181,13 @@ METHODS = {
     "PLS": pls,
     "SPPCA": partial(likelihood, semi=False),
     "SPPCA, with y": partial(likelihood, semi=False, outputs=True),
+    "SPPCA, data scale": partial(likelihood, semi=False, data_scale=True),
     "SPPCA, noise fixed": partial(likelihood, semi=False, fixed=True),
     "SPPCA, noise fixed, with y": partial(likelihood, semi=False, fixed=True, outputs=True),
     "SPPCA, 1000 EM steps": partial(em, semi=False),
     "S2PPCA": partial(likelihood, semi=True),
     "S2PPCA, with y": partial(likelihood, semi=True, outputs=True),
+    "S2PPCA, data scale": partial(likelihood, semi=True, data_scale=True),
     "S2PPCA, noise fixed": partial(likelihood, semi=True, fixed=True),
     "S2PPCA, noise fixed, with y": partial(likelihood, semi=True, fixed=True, outputs=True),
     "S2PPCA, 1000 EM steps": partial(em, semi=True),

@@ -11,10 +11,10 @@ from benchmarks.papers import checks_yytkw06
 from benchmarks.papers.cells import Cells, arguments
 from benchmarks.papers.methods_yytkw06 import METHODS, full, methods, neighbour_error, task
 from benchmarks.papers.published_yytkw06 import published
+from scipy import sparse
+from scipy.stats import rankdata
 from sklearn.decomposition import PCA
-from sklearn.metrics import f1_score, roc_auc_score
-from sklearn.multiclass import OneVsRestClassifier
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC
 
 from gnomon import SPPCA
 
@@ -46,16 +46,35 @@ def svm_scores(Z, given):
     """
     Y, known = given.truth, given.known
     used = Y[known].any(axis=0) & ~Y[known].all(axis=0) & Y[~known].any(axis=0)
-    model = OneVsRestClassifier(LinearSVC(C=100, max_iter=2000, random_state=0))
-    model.fit(Z[known], Y[known][:, used])
-    decision, truth = model.decision_function(Z[~known]), Y[~known][:, used]
+    decision = decisions(Z[known], Y[known][:, used], Z[~known])
+    truth = Y[~known][:, used] > 0
     guess = decision > 0
+    hits, said, are = (np.sum(part, axis=0) for part in (guess & truth, guess, truth))
+    false = said - hits
     return {
-        "F1 macro": float(f1_score(truth, guess, average="macro", zero_division=0)),
-        "F1 micro": float(f1_score(truth, guess, average="micro", zero_division=0)),
-        "AUC": float(roc_auc_score(truth, guess.astype(float), average="macro")),
-        "AUC of values": float(roc_auc_score(truth, decision, average="macro")),
+        "F1 macro": float(np.mean(2 * hits / (said + are))),
+        "F1 micro": float(2 * hits.sum() / (said + are).sum()),
+        # The area under the two corners of a sign: the mean of both rates that are right.
+        "AUC": float(np.mean(hits / are + 1 - false / (len(truth) - are)) / 2),
+        "AUC of values": float(
+            np.mean([ranked(d, t) for d, t in zip(decision.T, truth.T, strict=True)])
+        ),
     }
+
+
+def decisions(Z, Y, Z_test):
+    """Decision values of a linear SVM with hinge loss for each label, by its weights."""
+    # A cap on the steps: a few labels have rows that no plane tells apart.
+    models = [SVC(kernel="linear", C=100, max_iter=100_000).fit(Z, y) for y in Y.T]
+    values = [Z_test @ model.coef_.T for model in models]
+    columns = [v.toarray() if sparse.issparse(v) else v for v in values]
+    return np.hstack(columns) + np.hstack([model.intercept_ for model in models])
+
+
+def ranked(values, truth):
+    """Area under the curve of one label, by ranks."""
+    n = truth.sum()
+    return (rankdata(values)[truth].sum() - n * (n + 1) / 2) / (n * (len(truth) - n))
 
 
 def scores(name, method, q, repeat):
@@ -100,7 +119,8 @@ def figure_2(cells):
 NOTES = {
     "all": "Repeats are up to the paper's 50; its own splits of the faces are not at hand. "
     "S2PPCA and SPPCA are the maximum of the paper's likelihood, reached by the library's solver; "
-    "classes are C - 1 contrasts. Variants of these two: 'noise fixed' keeps both noise variances "
+    "classes are C - 1 contrasts. Variants of these two: 'data scale' stretches the axes to the "
+    "length of their loadings; 'noise fixed' keeps both noise variances "
     "at the paper's start, 1e-5; 'with y' places the labelled rows at E[z | x, y], as the output "
     "of the paper's algorithm does, not at E[z | x]; '1000 EM steps' is that algorithm itself, "
     "from random loadings and with one column for each class. "

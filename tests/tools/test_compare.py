@@ -152,6 +152,16 @@ def test_every_peer_takes_partly_labelled_rows(model):
     assert result.leader.score > 0.7
 
 
+@pytest.mark.slow
+def test_umap_takes_part_where_it_is_installed():
+    pytest.importorskip("umap")
+    X, y = load_iris(return_X_y=True)
+    y[::3] = -1
+    result = gnomon.compare(X, y, models=["UMAP"], n_components=2, cv=3)
+    assert not result.failed
+    assert result.leader.score > 0.9
+
+
 def test_a_model_that_fails_is_reported_and_the_others_go_on():
     class Broken(TransformerMixin, BaseEstimator):
         def fit(self, X, y=None):
