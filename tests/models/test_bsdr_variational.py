@@ -28,6 +28,7 @@ SINGLE_UPDATES = [
     variational.update_noise,
     variational.update_projection,
     variational.update_latent,
+    variational.update_basis,
 ]
 
 

@@ -34,7 +34,7 @@ TRIAL_STEPS = 20
 N_STARTS = 5
 # Components whose projections spread less than this share of the latent noise carry nothing.
 KEPT_ABOVE = 0.1
-SUPPORT_ABOVE = 0.01
+SUPPORT_ABOVE = 0.03
 
 
 class BayesianReduction(
@@ -87,7 +87,7 @@ class BayesianReduction(
         Returns
         -------
         support : ndarray
-            Features whose `feature_relevance_` is more than a hundredth of the largest. With
+            Features whose `feature_relevance_` is more than 0.03 of the largest. With
             ``prior="row"`` the others have been switched off by their precisions.
         """
         check_is_fitted(self)

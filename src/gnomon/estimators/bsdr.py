@@ -36,7 +36,7 @@ class BSDR(ClassifierMixin, BayesianReduction):
         (0.001, 1000), which prunes, for ``prior="row"`` and ``n_components="auto"``.
     weight_prior, bias_prior : pair of float, default=(1, 1)
         The same for the weights and the bias of the classifier.
-    latent_noise : float, default=1.0
+    latent_noise : float, default=0.1
         Standard deviation of z around the projection of x.
     standardize : bool, default=True
         Whether features are divided by their standard deviations. They are always centred.
@@ -146,7 +146,7 @@ class BSDR(ClassifierMixin, BayesianReduction):
         projection_prior="auto",
         weight_prior=(1.0, 1.0),
         bias_prior=(1.0, 1.0),
-        latent_noise=1.0,
+        latent_noise=0.1,
         standardize=True,
         kernel=None,
         gamma=None,

@@ -7,6 +7,8 @@ the second moments (docs/errata.md, E-G13-1 to E-G13-3). q(P) and q(Z) are stron
 so their means move together: with S = Cov(z), H_i = E[V t_i - V b] and everything else fixed,
 
     P phi + X'X P (I - S / noise) / noise = X'H S / noise.
+
+A sweep ends with a change of basis of the latent variables (`bsdr_basis`).
 """
 
 from functools import partial
@@ -15,6 +17,7 @@ import numpy as np
 
 from gnomon.linalg.solve import stacked_covariances
 from gnomon.models.bsdr import NumberOutputs, Problem, lift, shared, shared_count, spread_out
+from gnomon.models.bsdr_basis import update_basis
 from gnomon.models.bsdr_bound import (
     bound,
     latent_moments,
@@ -70,7 +73,7 @@ def step(factors: Factors, problem: Problem):
     for update in (update_spread, update_latent_spread, update_scores, update_weight_precisions):
         factors = update(factors, problem)
     objective = bound(factors, problem)
-    for update in (update_means, update_projection_precisions, update_weights, update_noise):
+    for update in (update_means, update_weights, update_noise, update_basis):
         factors = update(factors, problem)
     return factors, objective
 
