@@ -418,30 +418,9 @@ def test_an_interrupt_leaves_a_usable_model(X):
     assert np.isfinite(model.transform(X)).all()
 
 
-def test_scikit_learn_callbacks_see_the_iterations(X):
-    callback = pytest.importorskip("sklearn.callback", reason="needs scikit-learn 1.9")
-
-    class Count:
-        max_estimator_depth = None
-        seen = 0
-
-        def setup(self, estimator, context):
-            pass
-
-        def on_fit_task_begin(self, estimator, context):
-            pass
-
-        def on_fit_task_end(self, estimator, context):
-            self.seen += context.task_name == "iteration"
-            return False
-
-        def teardown(self, estimator, context):
-            pass
-
-    count = Count()
-    assert isinstance(count, callback.FitCallback)
-    model = PPCA(3).set_callbacks(count).fit(remove_entries(X, 0.2))
-    assert count.seen == model.n_iter_ - 1
+def test_scikit_learn_callbacks_see_the_iterations(X, iteration_count):
+    model = PPCA(3).set_callbacks(iteration_count).fit(remove_entries(X, 0.2))
+    assert iteration_count.seen == model.n_iter_ - 1
 
 
 def test_wide_indices_of_sparse_rows_are_read(X):

@@ -474,6 +474,15 @@ def test_weights_count_as_repetition_with_gaps(outputs, rng, supervision):
     assert_allclose(gram(a), gram(b), atol=1e-5)
 
 
+@pytest.mark.parametrize("solver", ["moments", "subspace", "em"])
+def test_scikit_learn_callbacks_see_every_route(iteration_count, rng, solver):
+    X = rng.normal(size=(150, 120)) * 0.9 ** np.arange(120)
+    y = np.where(np.arange(150) < 30, np.arange(150) % 3, -1)
+    model = SPPCA(2, solver=solver, **LIKELIHOOD).set_callbacks(iteration_count).fit(X, y)
+    # Where the objective has settled a loop ends before it calls back.
+    assert iteration_count.seen in (model.n_iter_ - 1, model.n_iter_)
+
+
 def test_a_callback_stops_the_fit(wine):
     X, y, _ = wine
     seen = []

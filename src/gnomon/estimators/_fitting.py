@@ -6,6 +6,7 @@ each iteration as a task of the fit. The user's plain ``callback`` works with ev
 
 import warnings
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
@@ -31,22 +32,20 @@ class IterativeFit(CallbackSupportMixin):
 
     callback: Any = None
 
-    @with_callbacks
     def _iterate(self, step, state, *, max_iter, tol, patience=1) -> Run:
         """The loop of `gnomon.inference.fixed_point.iterate` with all callbacks attached."""
         saved = Saved(state, [])
         if hasattr(self.callback, "resume"):
             saved = self.callback.resume(state, self._fingerprint(state))
+        loop = partial(iterate, step, saved.state, max_iter=max_iter, tol=tol)
+        loop = partial(loop, objective=saved.objective, patience=patience)
+        return self._with_callbacks(loop, max_iter)
+
+    @with_callbacks
+    def _with_callbacks(self, run, max_iter):
+        """``run(callback=...)`` with all callbacks in one; it has at most max_iter iterations."""
         with self._fit_task(max_iter) as task:
-            return iterate(
-                step,
-                saved.state,
-                max_iter=max_iter,
-                tol=tol,
-                callback=both(self.callback, task),
-                objective=saved.objective,
-                patience=patience,
-            )
+            return run(callback=both(self.callback, task))
 
     def _fingerprint(self, state):
         """What a checkpoint must agree with: the class, the parameters and the start of the fit.

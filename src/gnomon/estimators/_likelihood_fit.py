@@ -1,6 +1,7 @@
 """The fit of SPPCA by likelihood: one maximum, by the route that suits the shape of X."""
 
 import warnings
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -59,10 +60,11 @@ class LikelihoodFit(IterativeFit):
         return Found(run, basis, noise, 2 if dual else 1, run.objective[-1])
 
     def _run_products(self, X, rows, q, settings, solver):
-        options = {"max_iter": self.max_iter, "tol": self.tol, "callback": self.callback}
+        options = {"max_iter": self.max_iter, "tol": self.tol}
         options["energy"] = check_spread(X.squared_norm)
-        rng = self._generator()
-        return maximise_by_products(X, rows.targets, rows.weights, q, settings, rng, **options)
+        problem = X, rows.targets, rows.weights, q, settings, self._generator()
+        run = partial(maximise_by_products, *problem, **options)
+        return self._with_callbacks(run, self.max_iter)
 
     def _run_em(self, X, rows, q, settings, solver):
         if settings.noise != "learn" or settings.prior:
