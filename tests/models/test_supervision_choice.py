@@ -273,6 +273,21 @@ def test_very_unbalanced_classes_are_told_apart(rng):
     assert min(right[~labelled & (truth == c)].mean() for c in range(3)) > 0.8
 
 
+@pytest.mark.parametrize("seed", [3, 5])
+def test_labels_found_surely_are_heeded_against_the_trials(seed):
+    """Two labels in each of eight classes: trials leave one, and prefer no supervision here."""
+    X, truth, _ = sample(np.random.default_rng(seed), classes=8, n=400, per_class=2, strength=3)
+    rng = np.random.default_rng(seed)
+    labelled = np.zeros(400, dtype=bool)
+    labelled[[rng.choice(np.flatnonzero(truth == c), 2, replace=False) for c in range(8)]] = True
+    choice, found = chosen(X, np.where(labelled, truth, -1), 4, seed)
+    Xc = X - X.mean(axis=0)
+    pca = np.linalg.svd(Xc, full_matrices=False)[2][:4].T
+    assert np.argmin(choice.curve.loss) == 0
+    assert choice.s > 0
+    assert error(Xc @ found.projection, truth, labelled) < 0.5 * error(Xc @ pca, truth, labelled)
+
+
 def test_ten_labels_in_all_are_enough_where_classes_are_clear(rng):
     X, truth, codes = sample(rng, classes=2, n=200, per_class=5, strength=3)
     choice, found = chosen(X, codes, 2)

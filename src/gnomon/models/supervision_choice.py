@@ -47,6 +47,8 @@ LEAST_LEVEL, LARGEST_LOSS = 0.2, 3.0
 ERROR_WEIGHT = 0.25
 FIRST_DISAGREEMENT, LOSS_AFTER_VOTES = 0.25, 0.5
 FINDS_LABELS, FINDS_IN_TRIALS, BEATS_PCA = 1.8, 2.7, 2.0
+# Labels found so surely are heeded even where the trials, which lack some of them, prefer s = 0.
+FINDS_SURELY = 3.5
 # Fewer rows with numbers say nothing of rows left out.
 LEAST_NUMBERS = 5
 MOST_UNLABELLED = 1500
@@ -103,13 +105,16 @@ def choose(pool: Pool, Y, observed, q, codes, rng) -> Choice:
     chance = np.concatenate([np.full(len(x.held), np.log(len(x.classes))) for x in splits])
     ballot = _ballot(pool, observed, len(labelled.F), rng)
     apart, share = _first_votes(pool, labelled, ballot, candidates, q, fits)
-    found = _finds_classes(labelled, splits, fits, trials)
+    alone = left_out_evidence(fits, labelled)
+    found = alone > FINDS_LABELS or held_out_evidence(labelled, splits, trials) > FINDS_IN_TRIALS
     first = _choice(candidates, relative_losses(losses, chance, held), apart, found)
-    if first.s == 0 or not len(ballot.rows):
+    if not len(ballot.rows) or (first.s == 0 and alone <= FINDS_SURELY):
         return first
     elected, share, fits = elect(pool, labelled, ballot, candidates, q, share)
     votes = votes_of(pool, labelled, ballot.F, candidates, q, fits)
-    choice = _after_votes(first, candidates, disagreement(votes, share, ballot.weights), elected)
+    choice = _after_votes(first, candidates, disagreement(votes, share, ballot.weights))
+    if choice.s == 0:
+        return choice
     # What has been thinned is fitted again with all labelled rows.
     fit = fits[choice.pool] if labelled is everyone else None
     return choice._replace(votes=elected._replace(fit=fit))
@@ -120,12 +125,6 @@ def _first_votes(pool, labelled, ballot, candidates, q, fits):
     votes = votes_of(pool, labelled, ballot.F, candidates, q, fits)
     share = shares(votes, stage_one_votes(fits, labelled, ballot.F), labelled.codes.max() + 1)
     return disagreement(votes, share, ballot.weights), share
-
-
-def _finds_classes(labelled, splits, fits, trials):
-    """Whether stage 1 finds the classes of rows left out, alone or in trials."""
-    alone = left_out_evidence(fits, labelled) > FINDS_LABELS
-    return alone or held_out_evidence(labelled, splits, trials) > FINDS_IN_TRIALS
 
 
 def _can_be_tried(labelled):
@@ -177,11 +176,12 @@ def _choice(candidates, trial, apart, finds_labels=False) -> Choice:
     return Choice(float(chosen.s), int(chosen.pool), not trusted, curve)
 
 
-def _after_votes(first, candidates, apart, votes) -> Choice:
+def _after_votes(first, candidates, apart) -> Choice:
     """The candidate whose map, fitted with the votes, agrees most with them; losses count too."""
     loss = first.curve.loss + ERROR_WEIGHT * first.curve.error
     criterion = LOSS_AFTER_VOTES * loss + apart
-    # Without supervision the votes change nothing, and the first round has ruled it out.
-    chosen = candidates[1 + int(np.argmin(criterion[1:]))]
+    # Without supervision the votes change nothing; the first round has mostly ruled it out.
+    possible = np.where((np.arange(len(criterion)) > 0) | (first.s == 0), criterion, np.inf)
+    chosen = candidates[int(np.argmin(possible))]
     curve = first.curve._replace(disagreement=apart, criterion=criterion)
-    return Choice(float(chosen.s), int(chosen.pool), False, curve, votes)
+    return Choice(float(chosen.s), int(chosen.pool), False, curve)

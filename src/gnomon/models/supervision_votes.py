@@ -80,21 +80,23 @@ def elect(pool: Pool, labelled: Labelled, ballot: Ballot, candidates, q, share):
 
     Also the shares of that round, and stage 1 that its votes complete on each pool.
     """
-    sizes = {candidate.pool for candidate in candidates}
     jury = [candidate for candidate in candidates if candidate.s > 0]
-    fits = {p: _second_completion(labelled, ballot, share, p) for p in sizes}
+    F = np.vstack([labelled.F, ballot.F])
+    rows = {p: np.ascontiguousarray(F[:, :p]) for p in {candidate.pool for candidate in jury}}
+    fits = {p: _second_completion(labelled, ballot, share, F) for p, F in rows.items()}
     cast = votes_of(pool, labelled, ballot.F, jury, q, fits)
     share = shares(cast, stage_one_votes(fits, labelled, ballot.F), share.shape[1])
-    fits = {p: _second_completion(labelled, ballot, share, p) for p in sizes}
+    fits = {p: _second_completion(labelled, ballot, share, F) for p, F in rows.items()}
     winners, weights = np.argmax(share, axis=1), np.max(share, axis=1) ** CONFIDENCE_POWER
     Y = class_codes(labelled)[winners]
     return Votes(ballot.rows, labelled.names[winners], Y, weights), share, fits
 
 
-def _second_completion(labelled, ballot, share, p) -> Completion:
+def _second_completion(labelled, ballot, share, F) -> Completion:
+    """Stage 1 on the labelled rows and on the ballot, the rows F, by the shares of the votes."""
     winners, confidence = np.argmax(share, axis=1), np.max(share, axis=1)
     return complete(
-        np.vstack([labelled.F[:, :p], ballot.F[:, :p]]),
+        F,
         np.vstack([labelled.Y, class_codes(labelled)[winners]]),
         np.ones((len(labelled.F) + len(ballot.F), labelled.Y.shape[1]), dtype=bool),
         np.concatenate([labelled.weights, ballot.weights * confidence**CONFIDENCE_POWER]),
