@@ -175,9 +175,8 @@ def main():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         run_books(cells, min(repeats, 2) if options.quick else 20)
-        for level in sorted({1, repeats}):
-            for name in chosen:
-                run_graph(cells, name, level)
+        for name in chosen:
+            run_graph(cells, name, repeats)
         for name in sorted({*chosen} & {"cora_ds", "webkb_cornell"}):
             for steps in EM_STEPS:
                 key = ("Figure 2", name, "PRPCA, EM steps", steps, 0)
