@@ -348,7 +348,11 @@ def test_the_table_becomes_a_data_frame_and_a_page():
     frame = result.to_frame()
     assert len(frame) == 4
     assert frame.loc[0, "model"] == result.leader.model
-    assert result._repr_html_().startswith("<pre>")
+    page = result._repr_html_()
+    assert page.count("<tr") == 5
+    assert f'bold"><td>{result.leader.model}</td>' in page
+    assert repr(result) == str(result)
+    assert repr(result).startswith(result.recommendation)
 
 
 @pytest.mark.parametrize("kind", ["scores", "dimension", "control", "labels"])

@@ -1,8 +1,7 @@
 """What a comparison found: a table, its tests, a recommendation, pictures and code."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from html import escape
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from sklearn.pipeline import Pipeline
@@ -89,9 +88,9 @@ class Comparison:
     warnings: dict[str, str]
     stopped: str
     learning_curve: Sequence[CurvePoint] = ()
-    outcomes: Sequence[Outcome] = field(default=(), repr=False)
-    pipeline: Pipeline | None = field(default=None, repr=False)
-    code: str = field(default="", repr=False)
+    outcomes: Sequence[Outcome] = ()
+    pipeline: Pipeline | None = None
+    code: str = ""
 
     def to_frame(self):
         """The table as a pandas data frame, one row for each model and number of components.
@@ -137,10 +136,12 @@ class Comparison:
 
         return draw(self, kind, ax)
 
-    def __str__(self):
+    def __repr__(self):
         from gnomon.tools.comparison.text import render
 
         return render(self)
 
     def _repr_html_(self):
-        return f"<pre>{escape(str(self))}</pre>"
+        from gnomon.tools.comparison.text import render_html
+
+        return render_html(self)

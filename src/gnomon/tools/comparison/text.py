@@ -1,6 +1,7 @@
 """A comparison in words: the table, the recommendation, the code that refits the winner."""
 
 import math
+from html import escape
 
 from sklearn.pipeline import Pipeline
 
@@ -12,8 +13,29 @@ def render(comparison) -> str:
     lines = [_cells(row) for row in comparison.rows]
     widths = [max(len(line[i]) for line in [HEADINGS, *lines]) for i in range(len(HEADINGS))]
     table = [_line(cells, widths) for cells in [HEADINGS, *lines]]
-    head = f"{comparison.measure} by {comparison.evaluator}; q is the number of components"
-    return "\n".join([comparison.recommendation, "", head, *table, *_notes(comparison)])
+    notes = _notes(comparison)
+    after = ["", *notes] if notes else []
+    return "\n".join([comparison.recommendation, "", _head(comparison), *table, *after])
+
+
+def render_html(comparison) -> str:
+    """The same for a notebook; the leader is bold."""
+    lines = [_html_line(HEADINGS, "th")]
+    for row in comparison.rows:
+        line = _html_line(_cells(row), "td")
+        leads = row is comparison.leader
+        lines.append(line.replace("<tr>", '<tr style="font-weight: bold">') if leads else line)
+    table = f"<table>\n<caption>{escape(_head(comparison))}</caption>\n{''.join(lines)}</table>"
+    notes = "".join(f"<p>{escape(note)}</p>\n" for note in _notes(comparison))
+    return f"<p>{escape(comparison.recommendation)}</p>\n{table}\n{notes}"
+
+
+def _html_line(cells, tag):
+    return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>\n"
+
+
+def _head(comparison):
+    return f"{comparison.measure} by {comparison.evaluator}; q is the number of components"
 
 
 def _cells(row):
@@ -48,7 +70,7 @@ def _notes(comparison):
     notes += [f"{name} failed: {reason}" for name, reason in comparison.failed.items()]
     if comparison.stopped:
         notes.append(f"not all trials were run: {comparison.stopped}")
-    return ["", *notes] if notes else []
+    return notes
 
 
 def recommend(rows, leader, measure, structure_p, structure) -> str:
