@@ -111,6 +111,14 @@ def pca(name, repeat, q):
     return principal(name)[:, :q]
 
 
+def pca_labelled(name, repeat, q):
+    """Principal components of the rows shown, without their labels."""
+    given = task(name, repeat)
+    X, mean = dense_rows(given)
+    axes = np.linalg.svd(X, full_matrices=False)[2][:q].T
+    return given.X @ axes - mean @ axes
+
+
 def whitened(name, repeat, q):
     Z = pca(name, repeat, q)
     return Z / Z.std(axis=0)
@@ -176,6 +184,7 @@ def auto(name, repeat, q):
 
 METHODS = {
     "PCA": pca,
+    "PCA, labelled rows": pca_labelled,
     "PCA whitened": whitened,
     "LDA": lda,
     "PLS": pls,
