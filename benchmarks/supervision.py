@@ -9,7 +9,9 @@ error of the nearest labelled row, in the embedding, on the rows without label.
 "main" is the table of the paper and of common sets, "wide" has many features and two labels a
 class, "unseen" holds sets whose errors took no part in the design of the rule. Whitened PCA, LDA
 and PLS work on the 150 leading principal components; LDA shrinks its pooled covariance [Ledoit
-and Wolf], as scikit-learn's own is singular with two rows a class.
+and Wolf], as scikit-learn's own is singular with two rows a class. Sets of few
+rows and more columns are given to the automatic choice as coordinates in the span of their rows:
+its map sees distances only, and these are the same.
 """
 
 import argparse
@@ -67,30 +69,34 @@ def run_group(group, options):
 
 def run_set(name, group, options):
     X, y, per_class = sets.read(name)
-    F = coordinates(X)
+    F, rows = coordinates(X), X
+    if X.shape[0] <= min(600, X.shape[1]):
+        rows = coordinates(X, X.shape[0])
     sizes = (3, 5, 10, 20) if group == "wide" else (5, 10, 20)
     found = {}
     for q in [q for q in sizes if q < F.shape[1] or q == min(sizes)]:
         repeats = range(options.first, options.first + options.repeats)
-        found[q] = [one_fit(X, F, y, options.labels or per_class, q, seed) for seed in repeats]
+        found[q] = [
+            one_fit(X, F, rows, y, options.labels or per_class, q, seed) for seed in repeats
+        ]
     return found
 
 
-def coordinates(X):
-    """Principal components of all rows, at most POOL."""
+def coordinates(X, most=POOL):
+    """Principal components of all rows, at most so many."""
     _, centred = center(as_data(X))
     dual = X.shape[0] <= X.shape[1]
     values, U = np.linalg.eigh(centred.dual_gram() if dual else centred.gram())
-    kept = min(POOL, int(np.sum(values > 1e-12 * values[-1])))
+    kept = min(most, int(np.sum(values > 1e-12 * values[-1])))
     U = U[:, : -kept - 1 : -1]
     return U * np.sqrt(values[: -kept - 1 : -1]) if dual else centred @ U
 
 
-def one_fit(X, F, y, per_class, q, seed):
+def one_fit(X, F, rows, y, per_class, q, seed):
     labelled = draw_labels(y, per_class, np.random.default_rng(seed))
     q = min(q, F.shape[1])
     codes = np.where(labelled, y, -1)
-    auto = SPPCA(q, random_state=seed).fit(X, codes)
+    auto = SPPCA(q, random_state=seed).fit(rows, codes)
     likelihood = SPPCA(q, supervision="likelihood", tol=1e-6, max_iter=2000)
     with warnings.catch_warnings(action="ignore"):
         likelihood.fit(X, codes)
@@ -100,7 +106,7 @@ def one_fit(X, F, y, per_class, q, seed):
         lda(F, y, labelled, q),
         pls(F, y, labelled, q),
         likelihood.transform(X),
-        auto.transform(X),
+        auto.transform(rows),
     )
     return {"errors": [error(T, y, labelled) for T in maps], "strength": auto.supervision_}
 

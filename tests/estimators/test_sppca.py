@@ -354,7 +354,8 @@ def test_outputs_are_known_by_their_type(rng, y, kind):
         ([1 + 1j] * 4, {"target": "numeric"}, "complex"),
         (np.zeros((4, 1, 1)), {"target": "numeric"}, "dimensions"),
         (None, {"supervision": 1.5}, "supervision == 1.5"),
-        (None, {"supervision": "strong"}, "supervision == 'strong'"),
+        (None, {"supervision": "strong"}, r"supervision == 'strong'; .* numbers in \[0, 1\]"),
+        (None, {"supervision": None}, "supervision == None"),
         (None, {"target": "labels"}, "target == 'labels'"),
         (None, {"noise": "none"}, "noise == 'none'"),
         (None, {"noise": (1, -1)}, "noise == -1"),
@@ -450,6 +451,15 @@ def test_no_supervision_with_gaps_is_ppca(wine, rng):
     z = model.posterior(X).mean * model.latent_scale_
     assert_allclose(z, reference.posterior(X).mean, atol=1e-4)
     assert_allclose(model.objective_[-1], reference.log_likelihood_, rtol=1e-8)
+
+
+@pytest.mark.parametrize("y", [None, np.full(178, -1)])
+def test_without_labels_it_is_ppca_with_gaps_too(wine, rng, y):
+    X, _, _ = wine
+    X[rng.random(X.shape) < 0.1] = np.nan
+    model, reference = SPPCA(3).fit(X, y), PPCA(3).fit(X)
+    assert_allclose(model.noise_variance_, reference.noise_variance_, rtol=1e-3)
+    assert_allclose(gram(model), gram(reference), atol=1e-2)
 
 
 def test_the_labelled_mean_is_kept_with_gaps(outputs):

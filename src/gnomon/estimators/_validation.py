@@ -163,6 +163,16 @@ def check_real(name, value, *, low=-np.inf, high=np.inf, open_low=False):
     return float(value)
 
 
+def check_strength(value):
+    """The strength of supervision: a word or a number."""
+    if value is None or (isinstance(value, str) and value not in ("auto", "likelihood")):
+        raise ValueError(
+            f"supervision == {value!r}; accepted are 'auto', 'likelihood' and numbers in [0, 1]"
+        )
+    if not isinstance(value, str):
+        check_real("supervision", value, low=0, high=1)
+
+
 def check_option(name, value, options):
     """Value if it is one of the options."""
     if not any(

@@ -15,6 +15,7 @@ from gnomon.estimators._validation import (
     check_integer,
     check_option,
     check_real,
+    check_strength,
     generator,
     read_data,
 )
@@ -274,10 +275,7 @@ class KernelSPPCA(
         return self.dual_components_.shape[1]
 
     def _check_parameters(self):
-        if isinstance(self.supervision, str):
-            check_option("supervision", self.supervision, ("auto", "likelihood"))
-        else:
-            check_real("supervision", self.supervision, low=0, high=1)
+        check_strength(self.supervision)
         self._check_kernel()
         check_option("target", self.target, KINDS)
         check_integer("max_iter", self.max_iter, low=1)

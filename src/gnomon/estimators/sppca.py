@@ -11,6 +11,7 @@ from gnomon.estimators._validation import (
     check_integer,
     check_option,
     check_real,
+    check_strength,
     generator,
     read_data,
     read_weights,
@@ -202,10 +203,7 @@ class SPPCA(LikelihoodFit, StrengthFit, SupervisedModel):
         return self._fit_supervised(rows, q)
 
     def _check_parameters(self):
-        if isinstance(self.supervision, str):
-            check_option("supervision", self.supervision, ("auto", "likelihood"))
-        else:
-            check_real("supervision", self.supervision, low=0, high=1)
+        check_strength(self.supervision)
         check_option("target", self.target, KINDS)
         check_option("solver", self.solver, SOLVERS)
         check_option("target_mean", self.target_mean, ("likelihood", "labelled"))

@@ -49,8 +49,9 @@ def fill(state: incomplete.State, data: incomplete.Patterns) -> Filled:
 def problem(X, filled: Filled, found: Supervised, s, weights) -> Problem:
     """Stage 2 for rows with gaps; ``found`` is the closed form on the filled rows."""
     C = (filled.X - filled.state.mean) @ (found.coef @ found.whitener)
-    mean_c = np.average(C, axis=0, weights=weights)
-    energy = float(np.sum(np.average((C - mean_c) ** 2, axis=0, weights=weights)))
+    share = np.full(len(C), 1 / len(C)) if weights is None else weights / weights.sum()
+    mean_c = share @ C
+    energy = float(np.sum(share @ (C - mean_c) ** 2))
     s = min(s, LARGEST_SHARE) if energy > 0 else 0.0
     C = C if s > 0 else C[:, :0]
     data = sppca_gaps.table(X, C, np.ones(C.shape, dtype=bool), weights)
