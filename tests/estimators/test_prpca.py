@@ -249,11 +249,14 @@ def test_content_is_filled_in_from_neighbours(linked):
     error = np.sum((filled - X[new]) ** 2) / np.sum((X[new] - model.mean_) ** 2)
     assert error < 0.9
     some = np.where(np.arange(D) < 4, X[new], np.nan)
-    filled = model.impute(some, links=links, sample_index=new)
+    filled, std = model.impute(some, links=links, sample_index=new, return_std=True)
     assert_allclose(filled[:, :4], X[new][:, :4])
-    alone = model.impute(some)
+    assert np.all(std[:, :4] == 0)
+    alone, wider = model.impute(some, return_std=True)
     errors = [np.sum((values - X[new])[:, 4:] ** 2) for values in (filled, alone)]
     assert errors[0] < errors[1]
+    assert np.all(std[:, 4:] < wider[:, 4:])
+    assert 0.7 < np.mean(((filled - X[new])[:, 4:] / std[:, 4:]) ** 2) < 1.4
 
 
 def test_missing_entries_in_the_fit_are_bridged_by_links(linked, rng):
@@ -273,6 +276,18 @@ def test_missing_entries_in_the_fit_are_bridged_by_links(linked, rng):
     assert errors[0] < errors[1] * 1.02
     for relation in ("paper", "filter"):
         assert np.isfinite(PRPCA(2, relation=relation).fit_transform(holes, links=links)).all()
+
+
+def test_many_rows_are_reordered_and_in_single_precision_with_the_same_result(linked, monkeypatch):
+    X, links, _ = linked
+    X = sparse.csr_array(np.where(X > 5, X, 0.0))
+    options = dict(relation="learnt", own_components=2, tol=1e-6, random_state=0)
+    few = PRPCA(2, **options).fit(X, links=links)
+    monkeypatch.setattr("gnomon.estimators._linked_learnt.MANY", 100)
+    many = PRPCA(2, **options).fit(X, links=links)
+    assert_allclose(many.link_gain_, few.link_gain_, rtol=0.01)
+    Z = few.transform(X, links=links)
+    assert_allclose(many.transform(X, links=links), Z, atol=0.1 * np.abs(Z).max())
 
 
 @pytest.mark.parametrize("seed", range(3))

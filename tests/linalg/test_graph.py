@@ -39,3 +39,14 @@ def test_colinks_follow_the_definition(rng):
             joined = any((D[k, i] and D[k, j]) or (D[i, k] and D[j, k]) for k in others)
             expected[i, j] = i != j and joined
     assert_allclose(graph.colinks(sparse.csr_array(D)).toarray(), expected)
+
+
+def test_near_order_puts_linked_nodes_close(rng):
+    n = 60
+    path = sparse.diags_array([np.ones(n - 1)], offsets=[1], shape=(n, n))
+    mixed = rng.permutation(n)
+    A = graph.undirected(sparse.csr_array(path))[mixed][:, mixed]
+    order = graph.near_order(A)
+    assert sorted(order) == list(range(n))
+    rows, columns = A[order][:, order].nonzero()
+    assert np.abs(rows - columns).max() == 1

@@ -210,7 +210,8 @@ def test_gap_covariances_without_links_are_exact(state, rng):
     flat = state._replace(a=np.zeros(q), beta=np.zeros(q))
     C = flat.U @ np.diag(flat.c) @ flat.U.T + flat.sigma2 * np.eye(d)
     observed = rng.random((6, d)) < 0.6
-    expected = np.zeros((d, d))
+    observed[1] = observed[0]
+    expected, expected_entropy = np.zeros((d, d)), 0.0
     for seen in observed:
         miss = ~seen
         K = C[np.ix_(miss, miss)]
@@ -218,9 +219,26 @@ def test_gap_covariances_without_links_are_exact(state, rng):
             cross = C[np.ix_(miss, seen)]
             K = K - cross @ np.linalg.solve(C[np.ix_(seen, seen)], cross.T)
         expected[np.ix_(miss, miss)] += K
-    gains = flat.sigma2 / (flat.c + flat.sigma2)
-    total, _ = posterior.gap_covariances(flat, observed, gains)
+        expected_entropy += 0.5 * np.linalg.slogdet(2 * np.pi * np.e * K)[1]
+    shares = flat.sigma2 / (flat.c + flat.sigma2)
+    total, entropy = posterior.gap_covariances(flat, observed, shares)
     assert_allclose(total, expected, atol=1e-12)
+    assert_allclose(entropy, expected_entropy)
+
+
+def test_deviations_of_gaps_are_those_given_all_other_rows(state, data):
+    C = sum(parts(state, data.S.toarray()))
+    nodes, gaps = np.array([3, 0, 7]), np.zeros((3, d), dtype=bool)
+    gaps[0, [1, 4]] = gaps[1, 2] = gaps[2] = True
+    expected = np.zeros((3, d))
+    for i, node in enumerate(nodes):
+        miss = node * d + np.flatnonzero(gaps[i])
+        seen = np.delete(np.arange(n * d), miss)
+        cross = C[np.ix_(miss, seen)]
+        K = C[np.ix_(miss, miss)] - cross @ np.linalg.solve(C[np.ix_(seen, seen)], cross.T)
+        expected[i, gaps[i]] = np.sqrt(np.diag(K))
+    actual = posterior.gap_deviations(state, data.S, nodes, ~gaps)
+    assert_allclose(actual, expected, rtol=1e-9)
 
 
 def test_planted_smooth_axes_are_found(rng):

@@ -1,4 +1,4 @@
-"""The fits behind PRPCA: without links, as in the paper, by a filter, and learnt.
+"""The fits behind PRPCA: without links, as in the paper and by a filter; and what they share.
 
 Each takes the estimator for its parameters and its loop, and returns a `Fitted`.
 """
@@ -11,27 +11,21 @@ import numpy as np
 from gnomon.estimators._base import has_gaps
 from gnomon.estimators._spectrum import leading_spectrum
 from gnomon.estimators._validation import check_columns, check_spread
-from gnomon.inference.acceleration import anderson, at_rest, momentum, remember
+from gnomon.inference.acceleration import anderson, remember
 from gnomon.inference.fixed_point import Run, iterate
-from gnomon.linalg import eigen, graph, lanczos
+from gnomon.linalg import eigen
 from gnomon.linalg.data import Centered, Matrix, as_data
 from gnomon.linalg.eigen import Spectrum
 from gnomon.linalg.mixed import Mixed
 from gnomon.linalg.stacked import center
-from gnomon.models import incomplete, ppca, prpca, relational, relational_gaps
+from gnomon.models import incomplete, ppca, prpca
 from gnomon.models.linear_gaussian import View
 from gnomon.models.relational import Relational
 
-# Rounds from each start, on the graph and on its permutation, before the links are judged; many
-# rows tell after fewer.
-EARLY_ROUNDS, EARLY_ROUNDS_MANY = 4, 2
-# Nats per entry of X. The axes of "learnt" have many more parameters than the rows can settle:
-# further rounds raise the likelihood of the rows, but not that of rows held out.
-TOL, TOL_LEARNT = 1e-8, 1e-4
+# Nats per entry of X.
+TOL = 1e-8
 # The noise of large mixed data is that of as many rows as this; exact below as many products.
 SAMPLED_ROWS, EXACT_BELOW = 4000, 1e8
-# Rows beyond which rounds are run in single precision.
-SINGLE_ABOVE = 5000
 
 
 class Fitted(NamedTuple):
@@ -58,7 +52,7 @@ def without_links(model, X, q, rng) -> Fitted:
 
 def paper(model, X, A, q, rng) -> Fitted:
     """PPCA of rows mixed by R with R'R = Delta, eqs. (16)-(22) of [LYZ09]."""
-    data = as_data(_without_gaps(model, X, q))
+    data = as_data(without_gaps(model, X, q))
     R = prpca.mixing(A, model.alpha, model.gamma)
     mean = prpca.relational_mean(data, R)
     centered = Centered(data, mean)
@@ -75,42 +69,9 @@ def paper(model, X, A, q, rng) -> Fitted:
 
 def filter(model, X, A, q, rng) -> Fitted:
     """PPCA of rows smoothed by a power of the normalised adjacency."""
-    mean, centered = center(as_data(_without_gaps(model, X, q)))
+    mean, centered = center(as_data(without_gaps(model, X, q)))
     check_spread(centered.squared_norm)
     return Fitted(mean, *_closed_form(prpca.filtered(A, centered, model.power), q, rng), True)
-
-
-def learnt(model, X, A, q, rng) -> Fitted:
-    """The relational model, or PPCA where a permuted graph explains the rows as well."""
-    k = q + min(model.own_components, max(0, min(X.shape) // 2 - q))
-    filled = _without_gaps(model, X, k)
-    mean, centered = center(as_data(filled))
-    check_spread(centered.squared_norm)
-    S = graph.normalized(A)
-    data = relational.link(centered, S, lanczos.density(S, graph.component_basis(A), rng))
-    axes = _spectrum(centered, k, rng).vectors
-    without, reference = relational.independent(axes, q, data)
-    coarse = _coarse(data)
-    early = _explore(coarse, axes, q, rng)
-    order = rng.permutation(A.shape[0])
-    blank = _explore(coarse._replace(S=coarse.S[order][:, order]), axes, q, rng)
-    gains = early.objective[-1] - reference, blank.objective[-1] - reference
-    # BIC of q strengths on top: the permuted gain is itself a draw.
-    if gains[0] - max(gains[1], 0.0) <= q * np.log(A.shape[0]):
-        return _rejected(mean, without, q, Run(without, [reference], True), gains)
-    tol = _tol(model, TOL_LEARNT) * X.shape[0] * X.shape[1]
-    loop = partial(model._iterate, max_iter=model.max_iter, tol=tol)
-    if has_gaps(X):
-        holes = X.astype(float) - mean
-        start = relational_gaps.Gapped(early.state.plain, np.asarray(filled, float) - mean)
-        run = loop(partial(relational_gaps.step, holes=holes, data=data), start)
-        last, filled, _ = relational_gaps.complete(run.state, holes, data)
-        state, log_likelihood = relational.settle(run.state.state, last)
-    else:
-        run = loop(momentum(partial(relational.step, data=coarse), relational.leap), early.state)
-        run = run._replace(objective=early.objective + run.objective)
-        state, log_likelihood = relational.settle(run.state.plain, coarse)
-    return _accepted(mean, state, run, data, (log_likelihood - reference, gains[1]))
 
 
 def link_axes(A, k, rng) -> Fitted:
@@ -120,16 +81,16 @@ def link_axes(A, k, rng) -> Fitted:
     return Fitted(mean, *_closed_form(centered, k, rng))
 
 
-def _tol(model, default) -> float:
+def tolerance(model, default) -> float:
     return default if model.tol is None else model.tol
 
 
 def _closed_form(data, q, rng) -> tuple[View, Run]:
-    fit = ppca.closed_form(_spectrum(data, q, rng), q, data.n_samples)
+    fit = ppca.closed_form(spectrum_of(data, q, rng), q, data.n_samples)
     return fit.view, Run(fit, [fit.log_likelihood], converged=True)
 
 
-def _spectrum(data, q, rng) -> Spectrum:
+def spectrum_of(data, q, rng) -> Spectrum:
     """Leading eigenpairs, and the energy of all of them."""
     if not data.is_sparse or 8 * q > min(data.shape):
         return leading_spectrum(data, q, rng)
@@ -152,7 +113,7 @@ def _trace(data, values, vectors, rng) -> float:
     return float(values.sum() + max(rest, 0.0))
 
 
-def _axes(data, q, rng):
+def axes_of(data, q, rng):
     """Leading axes alone, without the energy of the rest."""
     if not data.is_sparse or 8 * q > min(data.shape):
         return leading_spectrum(data, q, rng).vectors
@@ -163,7 +124,7 @@ def _em(model, centered, mixed, q, rng) -> tuple[View, Run]:
     """EM from the principal axes of the content, as in [LYZ09]."""
     start = (ppca.closed_form(leading_spectrum(centered, q, rng), q, centered.n_samples).view,)
     step = anderson(partial(ppca.step, X=mixed), ppca.pack, partial(ppca.unpack, like=start))
-    tol = _tol(model, TOL) * centered.shape[0] * centered.shape[1]
+    tol = tolerance(model, TOL) * centered.shape[0] * centered.shape[1]
     run = model._iterate(step, remember(start), max_iter=model.max_iter, tol=tol)
     (view,) = run.state.plain
     return View(ppca.canonical(view.W), view.sigma2), run
@@ -179,53 +140,18 @@ def _fit_gaps(model, X, q, loop):
         incomplete.pack,
         partial(incomplete.unpack, like=start),
     )
-    tol = _tol(model, TOL) * incomplete.n_observed(data)
+    tol = tolerance(model, TOL) * incomplete.n_observed(data)
     run = loop(step, remember(start), max_iter=model.max_iter, tol=tol)
     return run.state.plain, run
 
 
-def _without_gaps(model, X, q):
+def without_gaps(model, X, q):
     """X with its gaps filled by PPCA, each row from its own content."""
     if not has_gaps(X):
         return X
     state, _ = _fit_gaps(model, X, q, iterate)
     data = incomplete.group_rows(X.astype(float), np.zeros(X.shape[1], dtype=int))
     return incomplete.fill(state, data)[0].astype(X.dtype)
-
-
-def _coarse(data):
-    """The same rows in single precision where there are many."""
-    if data.X.shape[0] <= SINGLE_ABOVE:
-        return data
-    X = data.X.single()
-    return data._replace(X=X, S=data.S.astype(X.dtype))
-
-
-def _explore(data, axes, q, rng) -> Run:
-    """The best of some rounds from the smoothest principal axes and from axes of smoothed rows."""
-    smooth = _axes(relational.smoothed(data), q, rng)
-    starts = (
-        relational.smoothest_first(axes, q, data),
-        relational.join_axes(smooth, axes, data),
-    )
-    step = momentum(partial(relational.step, data=data), relational.leap)
-    rounds = EARLY_ROUNDS if data.X.shape[0] <= SINGLE_ABOVE else EARLY_ROUNDS_MANY
-    runs = [
-        iterate(step, at_rest(relational.init(U, q, data)), max_iter=rounds, tol=0.0)
-        for U in starts
-    ]
-    return max(runs, key=lambda run: run.objective[-1])
-
-
-def _rejected(mean, state, q, run, gains) -> Fitted:
-    view = View(state.U[:, :q] * np.sqrt(state.c[:q]), state.sigma2)
-    return Fitted(mean, view, run, False, state, *map(float, gains))
-
-
-def _accepted(mean, state, run, data, gains) -> Fitted:
-    scales = np.sqrt(relational.shared_variance(state, data.spectrum))
-    view = View(state.U[:, : len(scales)] * scales, state.sigma2)
-    return Fitted(mean, view, run, True, state, *map(float, gains))
 
 
 def state_of(axes, shared, own, smoothness, sigma2) -> Relational:

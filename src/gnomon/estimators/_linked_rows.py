@@ -7,9 +7,10 @@ import numpy as np
 from scipy import sparse
 
 from gnomon.estimators import _linked
-from gnomon.estimators._base import LinearGaussianModel, has_gaps
+from gnomon.estimators._base import LatentPosterior, LinearGaussianModel, has_gaps
 from gnomon.estimators._nodes import place
 from gnomon.estimators._validation import generator
+from gnomon.estimators.links import read_links
 from gnomon.linalg import graph
 from gnomon.linalg.data import Centered, Matrix
 from gnomon.linalg.lanczos import density
@@ -21,6 +22,116 @@ from gnomon.stats import gaussian
 
 class LinkedRows(LinearGaussianModel):
     """A linear Gaussian model whose rows may be linked."""
+
+    def transform(self, X, links=None, sample_index=None):
+        """Embed rows by their content, their links, or both.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows to embed. NaN marks missing values; a row of NaN is embedded by its links
+            alone.
+        links : Links, array-like or sparse matrix, default=None
+            Links of the rows: among themselves (n_samples nodes), among the rows of the
+            fit and then these, or, with ``sample_index``, among all nodes. Without links every
+            row is embedded by its content alone.
+        sample_index : array-like of int of shape (n_samples,), default=None
+            The node of each row.
+
+        Returns
+        -------
+        Z : ndarray of shape (n_samples, n_components + link_components)
+        """
+        X = self._read(X)
+        nodes = self._place(X, links, sample_index)
+        Z = self._embed(X, nodes).astype(X.dtype, copy=False)
+        if not self.link_components:
+            return Z
+        return np.concatenate([Z, self._embed_links(nodes, len(Z)).astype(X.dtype)], axis=1)
+
+    def posterior(self, X, links=None, sample_index=None):
+        """Posterior of the latent variables of every row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows to embed. NaN marks missing values.
+        links, sample_index
+            As in `transform`. They matter for "learnt", whose posterior is that of the shared
+            part; for a row with missing values its variance is that of a complete row.
+
+        Returns
+        -------
+        posterior : LatentPosterior
+            Named tuple (mean, covariance) with arrays of shape (n_samples, n_components) and
+            (n_samples, n_components, n_components). ``temper`` does not enter.
+        """
+        X = self._read(X)
+        nodes = self._place(X, links, sample_index)
+        if not self._shares():
+            q = len(self.components_)
+            mean, covariance = super().posterior(X)
+            return LatentPosterior(mean[:, :q], covariance[:, :q, :q])
+        mean = self._embed(X, nodes, temper=1.0)
+        state, S = self._relational(), self._smoother(nodes, len(mean))
+        rows = np.arange(S.shape[0])[-len(mean) :]
+        variances = relational_posterior.shared_variances(state, S, rows)
+        variances /= np.sum(self.components_.astype(float) ** 2, axis=1)
+        return LatentPosterior(mean, variances[:, :, None] * np.eye(variances.shape[1]))
+
+    def score(self, X, y=None, links=None, sample_index=None):
+        """Average log density of the rows, together with the links among them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : None
+            Ignored.
+        links : Links, array-like or sparse matrix of shape (n_samples, n_samples), default=None
+            Links among these rows. For "paper" the density is not to be compared with
+            that of other models; for "filter" it is that of smoothed content.
+        sample_index : array-like of int of shape (n_samples,), default=None
+            The node of each row, where links has other nodes besides.
+
+        Returns
+        -------
+        score : float
+        """
+        if links is None:
+            return super().score(X)
+        X = self._read(X)
+        if has_gaps(X):
+            raise ValueError("X contains NaN; with links score accepts complete rows")
+        A = read_links(links, X.shape[0], sample_index).adjacency
+        return self._joint_log_density(self._center(X), A) / X.shape[0]
+
+    def impute(self, X, links=None, sample_index=None, *, return_std=False):
+        """Rows with their missing values replaced by their means given what is observed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows with NaN for missing values.
+        links, sample_index
+            As in `transform`. "learnt" then fills in from the neighbours too.
+        return_std : bool, default=False
+            Whether to return the standard deviations of the filled values too. With links they
+            are those where all other rows are complete.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+        std : ndarray of shape (n_samples, n_features)
+            Zero where the value was observed. Only if ``return_std``.
+        """
+        if links is None or not self._shares():
+            return super().impute(X, return_std=return_std)
+        X = self._read(X)
+        nodes = self._place(X, links, sample_index)
+        if sparse.issparse(X):
+            raise TypeError("X is sparse; impute accepts dense X, where NaN marks missing values")
+        values = np.where(np.isnan(X), (self._fill(X, nodes)[0] + self.mean_).astype(X.dtype), X)
+        return (values, self._gap_deviations(X, nodes)) if return_std else values
 
     def _training_scores(self, X):
         """What `transform` needs of the rows of the fit: their content on the axes."""
@@ -85,6 +196,17 @@ class LinkedRows(LinearGaussianModel):
         filled = centered.copy()
         filled[gaps], scores = relational_posterior.fill(state, S, scores, places, centered[gaps])
         return filled, scores[-m:]
+
+    def _gap_deviations(self, X, nodes):
+        """Standard deviations of the missing entries, zero where observed."""
+        S, gaps = self._smoother(nodes, X.shape[0]), np.isnan(X)
+        rows = np.flatnonzero(gaps.any(axis=1))
+        out = np.zeros(X.shape)
+        if len(rows):
+            places = S.shape[0] - X.shape[0] + rows
+            state = self._relational()
+            out[rows] = relational_posterior.gap_deviations(state, S, places, ~gaps[rows])
+        return out
 
     def _embed_links(self, nodes, m):
         """Latent variables of the rows of the adjacency, by PPCA on those of the fit."""

@@ -3,8 +3,8 @@
 import numpy as np
 
 from gnomon.estimators import _linked
-from gnomon.estimators._base import LatentPosterior, has_gaps
 from gnomon.estimators._fitting import IterativeFit
+from gnomon.estimators._linked_learnt import learnt
 from gnomon.estimators._linked_rows import LinkedRows
 from gnomon.estimators._validation import (
     check_integer,
@@ -14,8 +14,8 @@ from gnomon.estimators._validation import (
     read_data,
 )
 from gnomon.estimators.links import check_sample_index, read_links
-from gnomon.models import relational_posterior
 
+FITS = {"paper": _linked.paper, "filter": _linked.filter, "learnt": learnt}
 # Attributes that only some fits have; a new fit forgets those of the last.
 OPTIONAL = (
     "axes_",
@@ -80,8 +80,9 @@ class PRPCA(IterativeFit, LinkedRows):
         Most iterations of "em" and of "learnt".
     tol : float, default=None
         An iteration ends when the log likelihood changes by less than this per entry of X.
-        None is 1e-8, and 1e-4 for "learnt", whose axes are fitted best by few rounds: more of
-        them raise the likelihood of the rows of the fit, but not that of others.
+        None is 1e-8. For "learnt" it is 1e-7, 1e-5 for more than 5000 rows or missing values, and
+        0.06 over the cube of rows per axis where these are fewer than 20: more rounds would
+        raise the likelihood of the rows of the fit, but not that of others.
     callback : callable, default=None
         ``callback(n_iter, state, objective)`` is called after every iteration; it stops the
         fit by returning True.
@@ -225,7 +226,7 @@ class PRPCA(IterativeFit, LinkedRows):
         if A is None:
             fitted = _linked.without_links(self, X, q, rng)
         else:
-            fitted = getattr(_linked, self.relation)(self, X, A, q, rng)
+            fitted = FITS[self.relation](self, X, A, q, rng)
         axes = None
         if self.link_components:
             axes = self._fit_link_axes(A, n, rng)
@@ -250,119 +251,8 @@ class PRPCA(IterativeFit, LinkedRows):
         self.fit(X, y, links=links, sample_index=sample_index)
         return self.transform(X, links=links, sample_index=sample_index)
 
-    def transform(self, X, links=None, sample_index=None):
-        """Embed rows by their content, their links, or both.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows to embed. NaN marks missing values; a row of NaN is embedded by its links
-            alone.
-        links : Links, array-like or sparse matrix, default=None
-            Links of the rows: among themselves (n_samples nodes), among the rows of the
-            fit and then these, or, with ``sample_index``, among all nodes. Without links every
-            row is embedded by its content alone.
-        sample_index : array-like of int of shape (n_samples,), default=None
-            The node of each row.
-
-        Returns
-        -------
-        Z : ndarray of shape (n_samples, n_components + link_components)
-        """
-        X = self._read(X)
-        nodes = self._place(X, links, sample_index)
-        Z = self._embed(X, nodes).astype(X.dtype, copy=False)
-        if not self.link_components:
-            return Z
-        return np.concatenate([Z, self._embed_links(nodes, len(Z)).astype(X.dtype)], axis=1)
-
-    def posterior(self, X, links=None, sample_index=None):
-        """Posterior of the latent variables of every row.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows to embed. NaN marks missing values.
-        links, sample_index
-            As in `transform`. They matter for "learnt", whose posterior is that of the shared
-            part; for a row with missing values its variance is that of a complete row.
-
-        Returns
-        -------
-        posterior : LatentPosterior
-            Named tuple (mean, covariance) with arrays of shape (n_samples, n_components) and
-            (n_samples, n_components, n_components). ``temper`` does not enter.
-        """
-        X = self._read(X)
-        nodes = self._place(X, links, sample_index)
-        if not self._shares():
-            q = len(self.components_)
-            mean, covariance = super().posterior(X)
-            return LatentPosterior(mean[:, :q], covariance[:, :q, :q])
-        mean = self._embed(X, nodes, temper=1.0)
-        state, S = self._relational(), self._smoother(nodes, len(mean))
-        rows = np.arange(S.shape[0])[-len(mean) :]
-        variances = relational_posterior.shared_variances(state, S, rows)
-        variances /= np.sum(self.components_.astype(float) ** 2, axis=1)
-        return LatentPosterior(mean, variances[:, :, None] * np.eye(variances.shape[1]))
-
-    def score(self, X, y=None, links=None, sample_index=None):
-        """Average log density of the rows, together with the links among them.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : None
-            Ignored.
-        links : Links, array-like or sparse matrix of shape (n_samples, n_samples), default=None
-            Links among these rows. For "paper" the density is not to be compared with
-            that of other models; for "filter" it is that of smoothed content.
-        sample_index : array-like of int of shape (n_samples,), default=None
-            The node of each row, where links has other nodes besides.
-
-        Returns
-        -------
-        score : float
-        """
-        if links is None:
-            return super().score(X)
-        X = self._read(X)
-        if has_gaps(X):
-            raise ValueError("X contains NaN; with links score accepts complete rows")
-        A = read_links(links, X.shape[0], sample_index).adjacency
-        return self._joint_log_density(self._center(X), A) / X.shape[0]
-
-    def impute(self, X, links=None, sample_index=None, *, return_std=False):
-        """Rows with their missing values replaced by their means given what is observed.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows with NaN for missing values.
-        links, sample_index
-            As in `transform`. "learnt" then fills in from the neighbours too.
-        return_std : bool, default=False
-            Whether to return the standard deviations of the filled values too; without links.
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-        std : ndarray of shape (n_samples, n_features)
-            Zero where the value was observed. Only if ``return_std``.
-        """
-        if links is None or not self._shares():
-            return super().impute(X, return_std=return_std)
-        if return_std:
-            raise ValueError("return_std == True; with links only the means are computed")
-        X = self._read(X)
-        if not has_gaps(X):
-            return X
-        nodes = self._place(X, links, sample_index)
-        filled, _ = self._fill(X, nodes)
-        return (filled + self.mean_).astype(X.dtype)
-
     def _check_parameters(self):
-        check_option("relation", self.relation, ("paper", "filter", "learnt"))
+        check_option("relation", self.relation, tuple(FITS))
         check_option("solver", self.solver, ("svd", "em"))
         check_option("projection", self.projection, ("content", "smoothed"))
         check_real("alpha", self.alpha, low=0, open_low=True)

@@ -5,7 +5,7 @@ Weights are float64 from the start, so that no product of small integers wraps a
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 
 
 def undirected(A) -> sparse.csr_array:
@@ -64,3 +64,8 @@ def component_basis(A) -> sparse.csr_array:
     lengths = np.sqrt(np.bincount(member, roots**2, minlength=n_components))
     entries = roots / lengths[member]
     return sparse.csr_array((entries, (np.arange(n), member)), shape=(n, n_components))
+
+
+def near_order(A) -> np.ndarray:
+    """The nodes with linked ones close to one another, so that products stay in the cache."""
+    return reverse_cuthill_mckee(sparse.csr_array(A), symmetric_mode=True)

@@ -19,8 +19,8 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 ORTHOGONAL_BELOW = 5000
 # Below this many rows all eigenvalues are taken, above it they are sampled.
 EXACT_BELOW = 1500
-# Rows added up at a time in the precision of the data.
-RUN = 4096
+# Rows worked on at a time: few enough for the cache, and for sums in the precision of the data.
+RUN = 2048
 N_LOWEST, N_PROBES, PROBE_STEPS, N_MERGED = 24, 20, 80, 400
 
 
@@ -48,20 +48,19 @@ class Density(NamedTuple):
 def lanczos(S, B, steps: int) -> Krylov:
     """The Krylov spaces of S from the columns of B, at most n steps."""
     steps = min(steps, B.shape[0])
-    basis = np.zeros((steps, *B.shape), dtype=B.dtype)
+    basis = np.empty((steps, *B.shape), dtype=B.dtype)
     orthogonal = B.shape[0] <= ORTHOGONAL_BELOW
     norms = np.sqrt(_dots(B, B))
     diagonal, beside = np.zeros((steps, B.shape[1])), np.zeros((steps, B.shape[1]))
     np.multiply(B, _reciprocal(norms, B.dtype), out=basis[0])
     for j in range(steps):
-        w = S @ basis[j]
-        if j:
-            w -= basis[j - 1] * beside[j - 1].astype(B.dtype)
-        diagonal[j] = _dots(basis[j], w)
-        w -= basis[j] * diagonal[j].astype(B.dtype)
+        # Before the first vector there is none: beside[-1] is still zero.
+        w, diagonal[j], beside[j] = _advance(
+            S, basis[j], basis[j - 1] if j else basis[0], beside[j - 1]
+        )
         if orthogonal:
             w = _against(basis[: j + 1], w)
-        beside[j] = np.sqrt(_dots(w, w))
+            beside[j] = np.sqrt(_dots(w, w))
         # What is left of an invariant space is rounding; the recursion ends there.
         beside[j][beside[j] < 100 * np.finfo(B.dtype).eps] = 0.0
         if j + 1 < steps:
@@ -90,10 +89,12 @@ def density(S, top, rng: np.random.Generator) -> Density:
     n = S.shape[0]
     if n <= EXACT_BELOW:
         return Density(np.linalg.eigvalsh(S.toarray()), np.ones(n))
+    # What is sampled is not exact, so that single precision is enough for it.
+    S, top = S.astype(np.float32), top.astype(np.float32)
     values, vectors = _next_eigenpairs(S, top, rng)
     # A probe averages over the nodes, so that more of these need fewer of those.
     n_probes = int(np.clip(N_PROBES * ORTHOGONAL_BELOW / n, 4, N_PROBES))
-    probes = rng.choice([-1.0, 1.0], size=(n, n_probes))
+    probes = rng.choice(np.array([-1, 1], dtype=S.dtype), size=(n, n_probes))
     probes -= top @ (top.T @ probes) + vectors @ (vectors.T @ probes)
     theta, weights = _probe(S, probes)
     known = top.shape[1] + len(values)
@@ -107,12 +108,13 @@ def density(S, top, rng: np.random.Generator) -> Density:
 def _next_eigenpairs(S, top, rng):
     """The largest eigenpairs of S below 1; loose, since the probes take what is left."""
     n = S.shape[0]
-    rest = LinearOperator((n, n), matvec=lambda b: S @ b - top @ (top.T @ b), dtype=float)
+    rest = LinearOperator((n, n), matvec=lambda b: S @ b - top @ (top.T @ b), dtype=S.dtype)
     k = min(N_LOWEST, n - top.shape[1] - 1)
     if k < 1:
-        return np.empty(0), np.empty((n, 0))
+        return np.empty(0), np.empty((n, 0), dtype=S.dtype)
+    v0 = rng.standard_normal(n).astype(S.dtype)
     try:
-        return eigsh(rest, k, which="LA", tol=1e-3, v0=rng.standard_normal(n))
+        return eigsh(rest, k, which="LA", tol=1e-3, v0=v0)
     except ArpackNoConvergence as error:
         return error.eigenvalues, error.eigenvectors
 
@@ -123,14 +125,28 @@ def _probe(S, B):
     v, previous, beta = B * _reciprocal(norms, B.dtype), np.zeros_like(B), np.zeros(B.shape[1])
     diagonal, beside = np.zeros((PROBE_STEPS, B.shape[1])), np.zeros((PROBE_STEPS, B.shape[1]))
     for j in range(PROBE_STEPS):
-        w = S @ v
-        w -= previous * beta.astype(B.dtype)
-        diagonal[j] = _dots(v, w)
-        w -= v * diagonal[j].astype(B.dtype)
-        beside[j] = beta = np.sqrt(_dots(w, w))
+        w, diagonal[j], beta = _advance(S, v, previous, beta)
+        beside[j] = beta
         previous, v = v, w * _reciprocal(beta, B.dtype)
     theta, V = _small(diagonal, beside)
     return _merge(theta.ravel(), (V[:, 0, :] * norms[:, None]).ravel() ** 2)
+
+
+def _advance(S, v, previous, beta):
+    """S v less its parts along v and the vector before, their factors, and its length."""
+    w = S @ v
+    diagonal = _subtract(w, previous, beta, onto=v)
+    return w, diagonal, np.sqrt(_subtract(w, v, diagonal, onto=w))
+
+
+def _subtract(w, v, factors, onto):
+    """Take v times the factors from w, in place, and return inner products of w with ``onto``."""
+    factors, total = factors.astype(w.dtype), np.zeros(w.shape[1])
+    for start in range(0, len(w), RUN):
+        run = slice(start, start + RUN)
+        w[run] -= v[run] * factors
+        total += np.einsum("nk,nk->k", w[run], onto[run])
+    return total
 
 
 def _merge(theta, weights):

@@ -17,7 +17,6 @@ sigma2 at eigenvalue lambda, so all is exact with functions of L, from products 
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 from scipy.optimize import minimize
 
 from gnomon.linalg.data import Data
@@ -196,10 +195,10 @@ def turn_axes(state: Relational, stats: Statistics, data: Linked) -> np.ndarray:
     q, sigma2 = len(state.a), state.sigma2
     gains = 1.0 - sigma2 / variances_at(state, np.maximum(1.0 - stats.krylov.nodes, 0.0))
     own = state.c[q:] / (state.c[q:] + sigma2)
-    pulled = np.concatenate(
-        [apply(stats.krylov, gains), stats.scores[:, q:] * own.astype(stats.scores.dtype)], axis=1
-    )
+    pulled = stats.scores.copy()
+    pulled[:, :q] = apply(stats.krylov, gains)
     M = np.asarray(data.X.T @ pulled, dtype=float)
+    M[:, q:] *= own
     if data.spread is not None:
         lam, counts = data.spectrum.nodes[:, None], data.spectrum.weights
         mean_gain = counts @ (1.0 - sigma2 / variances_at(state, lam)) / counts.sum()
@@ -229,19 +228,17 @@ def independent(U, q: int, data: Linked) -> tuple[Relational, float]:
 
 
 def init(U, q: int, data: Linked) -> Relational:
-    """A start on given axes: half of each variance shared, half own, then the best variances."""
+    """A start near given axes: half of each variance shared, half own, then a long step."""
     without, _ = independent(U, q, data)
     half = np.maximum(without.c[:q] / 2, 0.01 * without.sigma2)
     c = np.append(half, without.c[q:])
     state = Relational(U, half, c, np.ones(q), without.sigma2)
-    return fit_variances(state, measure(U, q, data), max_iter=60)
+    return step(state, data, max_iter=60)[0]
 
 
 def smoothed(data: Linked) -> Mixed:
-    """Rows smoothed by (I - L/2)^2, whose leading axes are a start for smooth parts."""
-    eye = sparse.eye_array(data.S.shape[0], dtype=data.S.dtype, format="csr")
-    half = (data.S + eye) * data.X.dtype.type(0.5)
-    return Mixed(half, Mixed(half, data.X))
+    """Rows smoothed by S^2, whose leading axes are a start for smooth parts."""
+    return Mixed(data.S, Mixed(data.S, data.X))
 
 
 def smoothest_first(U, q: int, data: Linked) -> np.ndarray:

@@ -8,13 +8,13 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 
 from gnomon.linalg.lanczos import apply, lanczos
-from gnomon.linalg.solve import Cholesky
+from gnomon.linalg.solve import Cholesky, stacked_covariances
 from gnomon.models.relational import Relational, smoothness, variances_at
 
 # Steps for a filter that is applied once: more than in a fit, where it is applied every round.
 STEPS = 40
-# Columns of the identity that run side by side for variances.
-COLUMNS = 64
+# Columns of the identity that run side by side for variances, and entries of small matrices.
+COLUMNS, BATCH_ENTRIES = 64, 2**21
 
 
 def shared_part(state: Relational, S, scores, *, temper: float = 1.0, steps: int = STEPS):
@@ -35,20 +35,34 @@ def signal(state: Relational, S, scores, *, steps: int = STEPS) -> np.ndarray:
 
 def shared_variances(state: Relational, S, nodes, *, steps: int = STEPS) -> np.ndarray:
     """Var[f | X] (m, q) of some nodes: diagonals of a h (c + sigma2) / v as functions of L."""
-    n, q = S.shape[0], len(state.a)
-    noise = state.c[:q] + state.sigma2
-    out = np.empty((len(nodes), q))
+    noise = state.c[: len(state.a)] + state.sigma2
+
+    def variance(lam):
+        h = state.a * smoothness(lam, state.beta)
+        return h * noise / (h + noise)
+
+    return _diagonals(S, nodes, variance, steps)
+
+
+def noise_shares(state: Relational, S, nodes, *, steps: int = STEPS) -> np.ndarray:
+    """Diagonals (m, q + r) of sigma2 / v for some nodes: their precisions on the axes."""
+    q, sigma2 = len(state.a), state.sigma2
+    smooth = _diagonals(S, nodes, lambda lam: sigma2 / variances_at(state, lam), steps)
+    own = sigma2 / (state.c[q:] + sigma2)
+    return np.concatenate([smooth, np.tile(own, (len(nodes), 1))], axis=1)
+
+
+def _diagonals(S, nodes, function, steps):
+    """Entries (m, q) of f_k(L) on the diagonal, from Lanczos on columns of the identity."""
+    out = []
     for start in range(0, len(nodes), COLUMNS):
         part = nodes[start : start + COLUMNS]
-        E = np.zeros((n, len(part)))
+        E = np.zeros((S.shape[0], len(part)))
         E[part, np.arange(len(part))] = 1.0
         krylov = lanczos(S, E, steps)
-        lam = _eigenvalues(krylov)[:, :, None]
-        h = state.a * smoothness(lam, state.beta)
-        out[start : start + COLUMNS] = np.einsum(
-            "jm,jmq->mq", krylov.weights, h * noise / (h + noise)
-        )
-    return out
+        values = function(_eigenvalues(krylov)[:, :, None])
+        out.append(np.einsum("jm,jmq->mq", krylov.weights, values))
+    return np.concatenate(out)
 
 
 def fill(state: Relational, S, scores, rows, X, *, start=None, tol=1e-8):
@@ -85,25 +99,57 @@ def fill(state: Relational, S, scores, rows, X, *, start=None, tol=1e-8):
     return known, scores
 
 
-def gap_covariances(state: Relational, observed, gains) -> tuple[np.ndarray, float]:
-    """Sum of the covariances of missing entries (d, d), and the sum of half their log determinants.
+def gap_covariances(state: Relational, observed, shares) -> tuple[np.ndarray, float]:
+    """Sum of the covariances of missing entries (d, d), and their entropy.
 
-    ``observed`` (m, d) are the patterns, ``gains`` the mean of sigma2 / v over the spectrum for
+    ``observed`` (m, d) are the patterns, ``shares`` the mean of sigma2 / v over the spectrum for
     every axis (q + r,): rows are taken one at a time, each with the mean precision of a row.
     """
+    sigma2, d = state.sigma2, len(state.U)
+    missing, counts = np.unique(~observed, axis=0, return_counts=True)
+    total, entropy = np.zeros((d, d)), 0.0
+    for rows, places, covariances, log_dets in _gap_blocks(state, missing, shares[None]):
+        weights = counts[rows]
+        where = places[:, :, None], places[:, None, :]
+        np.add.at(total, where, weights[:, None, None] * covariances)
+        size = places.shape[1]
+        entropy += 0.5 * weights @ (size * (1 + np.log(2 * np.pi * sigma2)) + log_dets)
+    return total, float(entropy)
+
+
+def gap_deviations(state: Relational, S, nodes, observed) -> np.ndarray:
+    """Standard deviations (m, d) of the missing entries of some nodes, zero where observed.
+
+    Those given the observed entries of the node and the content of all other nodes, where gaps
+    count as if they were known.
+    """
+    out = np.zeros(observed.shape)
+    shares = noise_shares(state, S, nodes)
+    for rows, places, covariances, _ in _gap_blocks(state, ~observed, shares):
+        deviations = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
+        out[rows[:, None], places] = deviations
+    return out
+
+
+def _gap_blocks(state, missing, shares):
+    """Rows (p,), columns (p, g) and covariances (p, g, g) of their gaps, a number g at a time.
+
+    The precision of a row is (I - U diag(1 - share) U') / sigma2. Also the log determinants
+    of the covariances over sigma2. Rows with as many gaps run side by side.
+    """
     U, sigma2 = state.U, state.sigma2
-    total, entropy = np.zeros((len(U), len(U))), 0.0
-    kept = gains < 1.0 - 1e-12
-    roots = np.sqrt(1.0 - gains[kept])
-    for row in ~observed:
-        if not row.any():
-            continue
-        B = U[np.ix_(row, kept)] * roots
-        inner = Cholesky(np.eye(B.shape[1]) - B.T @ B)
-        half = inner.half_solve(B.T)
-        total[np.ix_(row, row)] += sigma2 * (np.eye(len(B)) + half.T @ half)
-        entropy += 0.5 * (len(B) * (1 + np.log(2 * np.pi * sigma2)) - inner.logdet())
-    return total, entropy
+    roots = np.broadcast_to(np.sqrt(np.maximum(1.0 - shares, 0.0)), (len(missing), U.shape[1]))
+    sizes = missing.sum(axis=1)
+    for size in np.unique(sizes[sizes > 0]):
+        chosen = np.flatnonzero(sizes == size)
+        run = max(1, BATCH_ENTRIES // (max(size, U.shape[1]) ** 2))
+        for start in range(0, len(chosen), run):
+            rows = chosen[start : start + run]
+            places = np.nonzero(missing[rows])[1].reshape(-1, size)
+            B = U[places] * roots[rows, None, :]
+            turned = np.swapaxes(B, 1, 2)
+            inner, log_dets = stacked_covariances(np.eye(U.shape[1]) - turned @ B)
+            yield rows, places, sigma2 * (np.eye(size) + B @ inner @ turned), log_dets
 
 
 def conditional_log_density(state: Relational, S, scores, norms, new) -> float:
@@ -115,10 +161,12 @@ def conditional_log_density(state: Relational, S, scores, norms, new) -> float:
     q, m = len(state.a), int(np.sum(new))
     lam, V = np.linalg.eigh(np.eye(S.shape[0]) - S.toarray())
     v = variances_at(state, np.maximum(lam, 0.0)[:, None])
-    total = 0.0
+    # Given all others the rows have the precision P of all, cut to them, and P s in place of s.
+    pulled = V[new] @ ((V.T @ scores[:, :q]) / v)
+    total = -0.5 * m * q * np.log(2 * np.pi)
     for j in range(q):
-        K = (V * v[:, j]) @ V.T
-        total += _normal(K, scores[:, j]) - _normal(K[np.ix_(~new, ~new)], scores[~new, j])
+        precision = Cholesky((V[new] / v[:, j]) @ V[new].T)
+        total += 0.5 * (precision.logdet() - np.sum(precision.half_solve(pulled[:, j]) ** 2))
     own = state.c[q:] + state.sigma2
     squares = np.sum(scores[new] ** 2, axis=0)
     rest = norms[new].sum() - squares.sum()
@@ -126,12 +174,6 @@ def conditional_log_density(state: Relational, S, scores, norms, new) -> float:
     return float(
         total - 0.5 * (m * (d - k) * np.log(2 * np.pi * state.sigma2) + rest / state.sigma2)
     )
-
-
-def _normal(K, s):
-    factor = Cholesky(K)
-    z = factor.half_solve(s)
-    return -0.5 * (len(s) * np.log(2 * np.pi) + factor.logdet() + z @ z)
 
 
 def _eigenvalues(krylov):
