@@ -52,6 +52,7 @@ papers: $(READY)
 ifeq ($(findstring --quick,$(OPTIONS)),)
 	$(BIN)/python -m benchmarks.dcagm_accuracy
 	PYTHONPATH=. $(BIN)/python benchmarks/prpca_accuracy.py
+	$(BIN)/python -m benchmarks.papers.pictures
 	$(BIN)/python -m benchmarks.papers.page
 endif
 

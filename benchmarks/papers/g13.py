@@ -49,6 +49,7 @@ SMALL = {
     "BSDR gibbs": PAPER | GIBBS,
 }
 # As in the paper, these see 30 principal components where there are more features.
+REDUCED = 30
 REDUCED_FIRST = ("NCA", "MCML", "MMDA")
 
 
@@ -72,11 +73,16 @@ def neighbour_accuracy(Z, y, Z_test, y_test):
     return float(KNeighborsClassifier(5).fit(Z, y).score(Z_test, y_test))
 
 
+def rival(method, q, n_features):
+    model = BASELINES[method](n_components=q)
+    if method in REDUCED_FIRST and n_features > REDUCED:
+        return make_pipeline(PCA(REDUCED, random_state=0), model)
+    return model
+
+
 def baseline(name, method, q, repeat):
     X, y, X_test, y_test = split(name, repeat)
-    model = BASELINES[method](n_components=q)
-    if method in REDUCED_FIRST and X.shape[1] > 30:
-        model = make_pipeline(PCA(30, random_state=0), model)
+    model = rival(method, q, X.shape[1])
     Z, Z_test = model.fit(X, y).transform(X), model.transform(X_test)
     probit = MultinomialProbit().fit(Z, y)
     return {
