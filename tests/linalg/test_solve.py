@@ -3,7 +3,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from gnomon.exceptions import NumericalError
-from gnomon.linalg.solve import Cholesky
+from gnomon.linalg.solve import Cholesky, preconditioned_solution
 
 
 def test_it_solves_and_knows_the_determinant(rng):
@@ -20,3 +20,14 @@ def test_it_solves_and_knows_the_determinant(rng):
 def test_a_matrix_that_is_not_positive_definite_is_an_error():
     with pytest.raises(NumericalError, match="positive definite"):
         Cholesky(np.diag([1.0, -1.0]))
+
+
+def test_preconditioned_solution_solves_for_a_matrix(rng):
+    A, B = (
+        M @ M.T + np.eye(len(M)) for M in (rng.standard_normal((6, 6)), rng.standard_normal((2, 2)))
+    )
+    R = rng.standard_normal((6, 2))
+    X = preconditioned_solution(
+        lambda X: A @ X @ B, R, np.zeros_like(R), lambda R: R / np.diag(A)[:, None], 50, 1e-12
+    )
+    assert_allclose(A @ X @ B, R, atol=1e-8)

@@ -110,7 +110,7 @@ def geweke(problem, rng, size, kernel=bsdr_gibbs.kernel):
 
 
 def test_short_geweke(rng):
-    assert geweke(make_problem("entry", rng), rng, 600) < 5
+    assert geweke(make_problem("entry", rng), rng, 300) < 5
 
 
 @pytest.mark.slow
@@ -168,6 +168,38 @@ def test_latent_conditional_is_that_of_the_joint_normal(name, rng):
         assert_allclose(np.cov(draws[:, i].T), np.linalg.inv(precision), atol=0.12)
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "shape"),
+    [
+        ("entry", "classes", (n, d)),
+        ("entry", "numbers", (n, d)),
+        ("entry", "classes", (4, 9)),
+        ("row", "labels", (n, d)),
+        ("column", "classes", (n, d)),
+        ("column", "labels", (n, d)),
+    ],
+)
+def test_projection_is_drawn_with_the_latent_variables_integrated_out(kind, name, shape, rng):
+    """Against the dense law of vec(P) given the scores, rows of noise noise V'V + 1 / eps."""
+    problem = make_problem(kind, rng, name, shape=shape)
+    state, problem = redraw_outputs(draw_prior(problem, rng), problem, rng)
+    X, V = np.asarray(problem.ridge.X @ np.eye(problem.ridge.X.shape[1])), state.B[1:]
+    phi = bsdr.spread_out(state.phi, kind, state.P.shape)
+    precision, rhs = np.diag(phi.ravel()), 0.0
+    for i, x in enumerate(X):
+        known = np.ones(c) if problem.outputs.observed is None else problem.outputs.observed[i]
+        S = problem.ridge.noise * V.T @ V + np.diag(1.0 / state.eps)
+        S = S[np.ix_(known > 0, known > 0)]
+        G = np.kron(x[:, None], V[:, known > 0])
+        precision = precision + G @ np.linalg.solve(S, G.T)
+        rhs = rhs + G @ np.linalg.solve(S, (state.T[i] - state.B[0])[known > 0])
+    draws = [bsdr_gibbs._draw_joint(state, rng, problem).ravel() for _ in range(400)]
+    covariance = np.linalg.inv(precision)
+    white = np.linalg.cholesky(precision).T @ (np.array(draws) - covariance @ rhs).T
+    assert np.abs(white.mean(axis=1)).max() < 0.25
+    assert_allclose(np.cov(white), np.eye(len(white)), atol=0.4)
+
+
 def test_log_joint_changes_as_the_densities_do(rng):
     problem = make_problem("entry", rng)
     state, problem = redraw_outputs(draw_prior(problem, rng), problem, rng)
@@ -206,7 +238,7 @@ def test_chain_agrees_with_the_variational_mean_on_easy_data(rng):
         partial(bsdr_gibbs.kernel, problem=problem),
         bsdr_gibbs.init(fit, problem, rng),
         rng,
-        Schedule(150, 50),
+        Schedule(80, 30),
         keep=partial(bsdr_gibbs.keep, problem=problem, reference=fit.projected),
     )
     direction = kept.P.mean(axis=0)[:, 0]

@@ -72,27 +72,15 @@ def test_linear_kernel_is_the_spectral_route(X, rng):
     assert_allclose(means[0], means[1], atol=1e-10)
 
 
-@pytest.mark.parametrize("route", [GramRidge, DualRidge])
-def test_draws_have_the_posterior_moments(X, rng, route):
-    X = X[:, :6]
-    phi = rng.uniform(0.5, 2, (X.shape[1], 1))
-    z = rng.standard_normal((X.shape[0], 1))
-    (S,) = covariances(X, phi)
-    ridge = route(Matrix(X), NOISE)
-    many = np.repeat(z, 40_000, axis=1)
-    draws = ridge.draw(phi[:, 0], many, rng)
-    assert_allclose(draws.mean(axis=1), S @ X.T @ z[:, 0] / NOISE, atol=0.03)
-    assert_allclose(np.cov(draws), S, atol=0.05)
-
-
-def test_spectral_draws_have_the_posterior_moments(rng):
-    X = rng.standard_normal((12, 4))
-    ridge, axes = spectral(Matrix(X), NOISE)
-    (S,) = covariances(X, np.full((4, 1), 1.3))
-    z = rng.standard_normal((12, 1))
-    draws = axes @ ridge.draw(np.full(40_000, 1.3), np.repeat(z, 40_000, axis=1), rng)
-    assert_allclose(draws.mean(axis=1), S @ X.T @ z[:, 0] / NOISE, atol=0.03)
-    assert_allclose(np.cov(draws), S, atol=0.05)
+def test_solvers_need_no_spread(X, rng):
+    phi = rng.uniform(0.5, 2, (X.shape[1], q))
+    R = rng.standard_normal(phi.shape)
+    for ridge in (GramRidge(Matrix(X), NOISE), DualRidge(Matrix(X), NOISE)):
+        assert_allclose(ridge.solver(phi)(R), ridge.solve(phi, ridge.spread(phi, q), R), atol=1e-10)
+    ridge, _ = spectral(Matrix(X), NOISE)
+    R = R[: len(ridge.values)]
+    spread = ridge.spread(phi[0], q)
+    assert_allclose(ridge.solver(phi[0])(R), ridge.solve(phi[0], spread, R))
 
 
 def test_route_follows_the_shape(rng):

@@ -35,10 +35,6 @@ class Cholesky:
         """L^-1 B, so that its squared norm is B' A^-1 B."""
         return solve_triangular(self._factor[0], B, lower=True, check_finite=False)
 
-    def transposed_half_solve(self, B) -> np.ndarray:
-        """L'^-1 B: white noise B becomes noise of covariance A^-1."""
-        return solve_triangular(self._factor[0], B, lower=True, trans=1, check_finite=False)
-
     def logdet(self) -> float:
         """Logarithm of the determinant of A."""
         return 2.0 * float(np.sum(np.log(np.diagonal(self._factor[0]))))
@@ -58,3 +54,27 @@ def stacked_covariances(A) -> tuple[np.ndarray, np.ndarray]:
     """Covariances A^-1 (m, q, q) of a stack of small precisions, and their log determinants."""
     half, log_det = stacked_half_inverses(A)
     return np.swapaxes(half, 1, 2) @ half, -log_det
+
+
+def preconditioned_solution(product, B, start, solve, steps, tolerance) -> np.ndarray:
+    """X with product(X) near B by conjugate gradients, one system whose unknown is a matrix.
+
+    ``solve`` is the inverse of a positive-definite map near ``product``. Ends when the error that
+    it sees is below this share of that of the start, or after so many steps.
+    """
+    X = start.copy()
+    residual = B - product(X)
+    scaled = solve(residual)
+    direction, energy = scaled, np.sum(residual * scaled)
+    goal = tolerance**2 * energy
+    for _ in range(steps):
+        if energy <= goal:
+            break
+        image = product(direction)
+        length = energy / np.sum(direction * image)
+        X += length * direction
+        residual -= length * image
+        scaled = solve(residual)
+        energy, previous = np.sum(residual * scaled), energy
+        direction = scaled + energy / previous * direction
+    return X

@@ -15,6 +15,13 @@ from gnomon.models.bsdr_factors import Factors
 from gnomon.stats.gamma import Gamma, log_density, precision_posterior
 from gnomon.stats.ridge import Spread
 
+# Conjugate gradients until the draw of P is exact but for rounding.
+EXACT_STEPS, EXACT_TOLERANCE = 500, 1e-8
+# Of the latent noise that the scores leave to a component, so that none is divided by nothing.
+LEAST_SHARE = 1e-3
+# Sizes of proposed changes of the classifier: one of them fits, however many rows there are.
+MOVES = (0.7, 0.2, 0.05)
+
 
 class Draw(NamedTuple):
     """One value of every variable."""
@@ -65,21 +72,26 @@ def init(factors: Factors, problem: Problem, rng) -> Draw:
 
 
 def kernel(draw: Draw, rng, problem: Problem) -> Draw:
-    """One round of all full conditionals."""
-    for update in (draw_projection, draw_latent, draw_weights, draw_noise, draw_scores):
+    """One round: precisions and the projection, Z, the classifier, its scale, scores."""
+    moves = (draw_projection, draw_latent, draw_weights, draw_noise, draw_scale, draw_scores)
+    for update in moves:
         draw = update(draw, rng, problem)
     return draw
 
 
 def draw_projection(draw, rng, problem):
-    """Precisions, then the projection given Z."""
+    """Precisions, then P given T with Z integrated out; Z must be drawn next.
+
+    P and Z given each other move by the latent noise only, which is small. A draw solves the
+    joint equation of `bsdr_variational` for a right-hand side with noise of its precision.
+    """
     kind, ridge, q = problem.priors.kind, problem.ridge, draw.P.shape[1]
     squares = shared(draw.P**2, kind)
     if kind == "column":
         squares = squares + draw.rest
     count = shared_count(kind, ridge.n_features, q)
     phi = _draw_gamma(precision_posterior(problem.priors.projection, count, squares), rng)
-    P = ridge.draw(phi, draw.Z, rng)
+    P = _draw_joint(draw._replace(phi=phi), rng, problem)
     rest, outside = np.zeros(q), ridge.n_features - len(P)
     if outside > 0:
         rest = rng.chisquare(outside, q) / phi
@@ -87,15 +99,44 @@ def draw_projection(draw, rng, problem):
     return draw._replace(phi=phi, P=P, projected=projected, rest=rest)
 
 
+def _draw_joint(draw, rng, problem):
+    """P (d, q) of the law with precision P -> phi P + X'X P (I - S / noise) / noise."""
+    ridge, kind = problem.ridge, problem.priors.kind
+    points = variational.update_latent_spread(_points(draw, problem), problem)
+    precision = (np.eye(draw.P.shape[1]) - points.S / ridge.noise) / ridge.noise
+    phi = spread_out(draw.phi, kind, draw.P.shape)
+    R = variational.joint_evidence(points, problem)
+    R += np.sqrt(phi) * rng.standard_normal(phi.shape)
+    noise = variational.by_pattern(rng.standard_normal(draw.Z.shape), _roots(precision), problem)
+    R += np.asarray(ridge.X.T @ noise, dtype=float)
+    solve = _preconditioner(draw.phi, precision, problem)
+    return variational.joint_solution(points, problem, R, solve, EXACT_STEPS, EXACT_TOLERANCE)
+
+
+def _preconditioner(phi, precision, problem):
+    """The solution with the couplings between components left out."""
+    ridge = problem.ridge
+    weight = np.average(precision, axis=0, weights=problem.patterns.counts)
+    share = np.maximum(np.diagonal(weight) * ridge.noise, LEAST_SHARE)
+    if problem.priors.kind == "row":
+        share = share.mean()
+    inner = ridge.solver(phi / share)
+    return lambda R: inner(R) / share
+
+
+def _roots(precision):
+    """Symmetric roots of semi-definite matrices (m, q, q)."""
+    values, vectors = np.linalg.eigh(precision)
+    return (vectors * np.sqrt(np.maximum(values, 0.0))[:, None]) @ np.swapaxes(vectors, 1, 2)
+
+
 def draw_latent(draw, rng, problem):
     """Z given P, V, b and T."""
     conditional = variational.update_latent(_points(draw, problem), problem)
-    roots = np.linalg.cholesky(conditional.S)
     noise = rng.standard_normal(draw.Z.shape)
-    pattern = problem.patterns.row_pattern
-    if pattern is None:
-        return draw._replace(Z=conditional.Z + noise @ roots[0].T)
-    return draw._replace(Z=conditional.Z + np.einsum("nab,nb->na", roots[pattern], noise))
+    return draw._replace(
+        Z=conditional.Z + variational.by_pattern(noise, _roots(conditional.S), problem)
+    )
 
 
 def draw_weights(draw, rng, problem):
@@ -116,6 +157,38 @@ def draw_noise(draw, rng, problem):
     if points.eps is None:
         return draw
     return draw._replace(eps=_draw_gamma(variational.update_noise(points, problem).eps, rng))
+
+
+def draw_scale(draw, rng, problem):
+    """Metropolis steps of (b, V) with T integrated out; T must be drawn next.
+
+    Given T the classifier moves by 1 / sqrt(n) at a time, which is slow where classes are
+    separated and only the prior holds it: here its scale moves, and its bias. Nothing for
+    numbers, which have no T.
+    """
+    if hasattr(problem.outputs, "Y"):
+        return draw
+    lifted, prior = lift(draw.Z), np.vstack([draw.lam, draw.psi])
+
+    def log_density(B):
+        return problem.outputs.scores(lifted @ B)[1] - 0.5 * np.sum(prior * B**2)
+
+    B, value = draw.B, log_density(draw.B)
+    for size in MOVES:
+        for propose in (_rescaled, _shifted):
+            proposal, log_volume = propose(B, size * rng.standard_normal(B.shape[1]))
+            proposed = log_density(proposal)
+            if np.log(1.0 - rng.random()) < proposed - value + log_volume:
+                B, value = proposal, proposed
+    return draw._replace(B=B)
+
+
+def _rescaled(B, noise):
+    return np.exp(noise[0]) * B, B.size * noise[0]
+
+
+def _shifted(B, noise):
+    return np.vstack([B[0] + noise, B[1:]]), 0.0
 
 
 def draw_scores(draw, rng, problem):

@@ -15,7 +15,7 @@ from functools import partial
 
 import numpy as np
 
-from gnomon.linalg.solve import stacked_covariances
+from gnomon.linalg.solve import preconditioned_solution, stacked_covariances
 from gnomon.models.bsdr import NumberOutputs, Problem, lift, shared, shared_count, spread_out
 from gnomon.models.bsdr_basis import update_basis
 from gnomon.models.bsdr_bound import (
@@ -34,7 +34,7 @@ from gnomon.stats.gamma import Gamma, precision_posterior
 from gnomon.stats.ridge import SpectralRidge
 
 # Any number of conjugate-gradient steps ascends; these many bring nearly all of the gain.
-CG_STEPS = 5
+CG_STEPS = 20
 CG_TOLERANCE = 1e-2
 
 
@@ -119,13 +119,33 @@ def update_latent(factors, problem):
 def update_means(factors, problem):
     """Means of q(P) and q(Z) together, given their covariances and all other factors."""
     H = _evidence(factors, problem)
-    ridge = problem.ridge
-    R = np.asarray(ridge.X.T @ _times_S(H, factors.S, problem), dtype=float) / ridge.noise
-    if isinstance(ridge, SpectralRidge) and problem.patterns.row_pattern is None:
-        P = _spectral_means(factors, R, ridge)
-    else:
-        P = _gradient_means(factors, R, problem)
+    R = joint_evidence(factors, problem, H)
+    solve = partial(problem.ridge.solve, factors.phi.mean, factors.spread)
+    P = joint_solution(factors, problem, R, solve, CG_STEPS, CG_TOLERANCE)
     return _with_latent_means(_with_projection(factors, P, problem), H, problem)
+
+
+def joint_evidence(factors, problem, H=None):
+    """The right-hand side of the joint equation, what the scores say of P (d, q)."""
+    H = _evidence(factors, problem) if H is None else H
+    ridge = problem.ridge
+    return np.asarray(ridge.X.T @ by_pattern(H, factors.S, problem), dtype=float) / ridge.noise
+
+
+def joint_solution(factors, problem, R, solve, steps, tolerance):
+    """P of the joint equation for the right-hand side R: exact along principal axes.
+
+    Else by conjugate gradients from the P at hand, preconditioned by ``solve``.
+    """
+    ridge = problem.ridge
+    if isinstance(ridge, SpectralRidge) and problem.patterns.row_pattern is None:
+        return _spectral_means(factors, R, ridge)
+    phi = spread_out(factors.phi.mean, problem.priors.kind, factors.P.shape)
+
+    def apply(P):
+        return phi * P + _damped_gram(P, factors.S, problem) / ridge.noise
+
+    return preconditioned_solution(apply, R, factors.P, solve, steps, tolerance)
 
 
 def update_weight_precisions(factors, problem):
@@ -177,40 +197,13 @@ def _spectral_means(factors, R, ridge):
     return (R @ turn / (1.0 + ridge.values[:, None] / ridge.noise * values)) @ turn.T
 
 
-def _gradient_means(factors, R, problem):
-    """The joint equation by conjugate gradients, preconditioned by the covariances at hand."""
-    ridge = problem.ridge
-    solve = partial(ridge.solve, factors.phi.mean, factors.spread)
-    phi = spread_out(factors.phi.mean, problem.priors.kind, factors.P.shape)
-
-    def apply(P):
-        return phi * P + _damped_gram(P, factors.S, problem) / ridge.noise
-
-    P = factors.P.copy()
-    residual = R - apply(P)
-    scaled = solve(residual)
-    direction, energy = scaled, np.sum(residual * scaled)
-    goal = CG_TOLERANCE**2 * energy
-    for _ in range(CG_STEPS):
-        if energy <= goal:
-            break
-        image = apply(direction)
-        length = energy / np.sum(direction * image)
-        P += length * direction
-        residual -= length * image
-        scaled = solve(residual)
-        energy, previous = np.sum(residual * scaled), energy
-        direction = scaled + energy / previous * direction
-    return P
-
-
 def _damped_gram(P, S, problem):
     """X'(X P (I - S_i / noise))."""
     ridge = problem.ridge
     if problem.patterns.row_pattern is None:
         return ridge.gram_product(P - P @ S[0] / ridge.noise)
     projected = np.asarray(ridge.X @ P, dtype=float)
-    return np.asarray(ridge.X.T @ (projected - _times_S(projected, S, problem) / ridge.noise))
+    return np.asarray(ridge.X.T @ (projected - by_pattern(projected, S, problem) / ridge.noise))
 
 
 def _with_projection(factors, P, problem):
@@ -218,12 +211,12 @@ def _with_projection(factors, P, problem):
 
 
 def _with_latent_means(factors, H, problem):
-    Z = _times_S(factors.projected / problem.ridge.noise + H, factors.S, problem)
+    Z = by_pattern(factors.projected / problem.ridge.noise + H, factors.S, problem)
     return factors._replace(Z=Z)
 
 
-def _times_S(H, S, problem):
-    """Rows h_i' S_i."""
+def by_pattern(H, S, problem):
+    """Rows h_i' S_i, with the matrix (m, q, q) of each row's pattern of observed outputs."""
     if problem.patterns.row_pattern is None:
         return H @ S[0]
     return np.einsum("nab,na->nb", S[problem.patterns.row_pattern], H)

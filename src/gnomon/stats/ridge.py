@@ -11,6 +11,7 @@ Never is a covariance formed: a `Spread` has what expectations need of it. A spe
 in coordinates along the principal axes of the data, in which X'X is diagonal.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -70,13 +71,10 @@ class GramRidge:
         """The columns Sigma_s r_s."""
         return _by_column([Cholesky.of_factor(U.T).solve for U in spread.factor], R)
 
-    def draw(self, phi, Z, rng):
-        """A draw of the weights (d, q) given outputs Z (n, q)."""
-        R = np.asarray(self.X.T @ Z, dtype=float) / self.noise
-        factors = self.factors(phi)
-        mean = _by_column([factor.solve for factor in factors], R)
-        noise = rng.standard_normal(R.shape)
-        return mean + _by_column([factor.transposed_half_solve for factor in factors], noise)
+    def solver(self, phi):
+        """The function R -> Sigma_s r_s, for phi not met before."""
+        solvers = [factor.solve for factor in self.factors(phi)]
+        return lambda R: _by_column(solvers, R)
 
     def forms(self, phi, q):
         """The function of rows (m, d) that returns x' Sigma_s x, (m, q)."""
@@ -124,18 +122,11 @@ class DualRidge:
 
     def solve(self, phi, spread: Spread, R):
         """The columns Sigma_s r_s."""
-        scaled = R / _columns(phi).T
-        inner = _by_column([Cholesky.of_factor(U.T).solve for U in spread.factor], self.X @ scaled)
-        return scaled - (self.X.T @ inner) / _columns(phi).T
+        return self._solve(phi, [Cholesky.of_factor(U.T).solve for U in spread.factor], R)
 
-    def draw(self, phi, Z, rng):
-        """A draw of the weights (d, q) given outputs Z (n, q): the prior's, then corrected."""
-        n, q = Z.shape
-        columns, factors = _columns(phi), self.factors(phi)
-        P = rng.standard_normal((self.n_features, q)) / np.sqrt(columns.T)
-        gap = Z - self.X @ P - np.sqrt(self.noise) * rng.standard_normal((n, q))
-        inner = _by_column([factor.solve for factor in factors], gap)
-        return P + (self.X.T @ inner) / columns.T
+    def solver(self, phi):
+        """The function R -> Sigma_s r_s, for phi not met before."""
+        return partial(self._solve, phi, [factor.solve for factor in self.factors(phi)])
 
     def forms(self, phi, q):
         """The function of rows (m, d) that returns x' Sigma_s x, (m, q)."""
@@ -146,6 +137,11 @@ class DualRidge:
             return np.broadcast_to(np.stack(columns, axis=1), (len(rows), q))
 
         return evaluate
+
+    def _solve(self, phi, solvers, R):
+        scaled = R / _columns(phi).T
+        inner = _by_column(solvers, self.X @ scaled)
+        return scaled - (self.X.T @ inner) / _columns(phi).T
 
     def _form(self, rows, column, factor):
         scaled = rows / column
@@ -185,11 +181,10 @@ class SpectralRidge:
         """The columns Sigma_s r_s."""
         return R / spread.factor
 
-    def draw(self, phi, Z, rng):
-        """A draw of the weights (r, q) given outputs Z (n, q)."""
+    def solver(self, phi):
+        """The function R -> Sigma_s r_s, for phi not met before."""
         precision = phi + self.values[:, None] / self.noise
-        R = np.asarray(self.X.T @ Z, dtype=float) / self.noise
-        return R / precision + rng.standard_normal(R.shape) / np.sqrt(precision)
+        return lambda R: R / precision
 
     def forms(self, phi, coordinates, squares):
         """The forms x' Sigma_s x (m, q) from coordinates (m, r) and squared norms (m,) of rows."""
