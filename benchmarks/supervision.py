@@ -15,7 +15,9 @@ its map sees distances only, and these are the same.
 """
 
 import argparse
+import json
 import warnings
+from pathlib import Path
 
 import numpy as np
 from sklearn.covariance import ledoit_wolf
@@ -39,6 +41,7 @@ def main():
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--first", type=int, default=500, help="seed of the first repeat")
     parser.add_argument("--labels", type=int, help="labels a class instead of the paper's few")
+    parser.add_argument("--keep", type=Path, help="folder for finished sets, to go on from there")
     options = parser.parse_args()
     if measure.data_folder() is None:
         return
@@ -49,7 +52,7 @@ def main():
 def run_group(group, options):
     rows, cells = [], []
     for name in GROUPS[group]:
-        found = run_set(name, group, options)
+        found = kept(name, group, options)
         rows.append(table_row(name, found))
         cells += [np.mean([r["errors"] for r in repeats], axis=0) for repeats in found.values()]
         print(" | ".join(rows[-1]), flush=True)
@@ -65,6 +68,17 @@ def run_group(group, options):
             "Rank among the six, 1 the best; the worst gap is over all sets and components."
         ],
     )
+
+
+def kept(name, group, options):
+    """The errors of a set, from the folder of finished ones where there is one."""
+    if options.keep is None:
+        return run_set(name, group, options)
+    key = f"{group}_{name}_{options.labels}_{options.first}_{options.repeats}.json"
+    path = options.keep / key
+    if not path.exists():
+        path.write_text(json.dumps(run_set(name, group, options)), encoding="utf-8")
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def run_set(name, group, options):
