@@ -63,7 +63,8 @@ class SPPCA(LikelihoodFit, StrengthFit, SupervisedModel):
         "energy" stretches each axis to the length it explains, in units of x, and with
         ``supervision=0`` is PCA's. "auto" is "latent" for "likelihood", else "energy".
     max_iter : int, default=500
-        Most iterations of "likelihood", or rounds of "subspace".
+        Most iterations of "likelihood" and of any fit to rows with gaps, or rounds of
+        "subspace". Without gaps a number needs none.
     tol : float, default=1e-7
         An iteration ends when the log likelihood changes by less than this per entry of X.
     callback : callable, default=None
