@@ -11,7 +11,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 from gnomon.estimators._validation import check_integer, check_option, check_real, take_rows
 from gnomon.exceptions import NumericalError
-from gnomon.linalg.data import as_data
+from gnomon.linalg.data import Data, as_data
 from gnomon.linalg.kernels import FeatureMap, default_gamma, exact_map, features, nystrom_map
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed")
@@ -47,6 +47,8 @@ class KernelRows:
 
     def _choose_landmarks(self, X, rng):
         n = X.shape[0]
+        if self.kernel == "precomputed" and isinstance(X, Data):
+            raise ValueError("X is in blocks; kernel == 'precomputed' accepts a matrix in memory")
         if self.kernel == "precomputed" and X.shape[1] != n:
             raise ValueError(
                 f"X has shape {X.shape}; kernel == 'precomputed' accepts a square matrix in fit"
@@ -57,6 +59,8 @@ class KernelRows:
         return np.arange(n) if size >= n else np.sort(rng.choice(n, size, replace=False))
 
     def _kernel(self, A, B, gamma):
+        if isinstance(A, Data):
+            return np.concatenate([self._kernel(rows, B, gamma) for rows in A.dense_blocks()])
         if callable(self.kernel):
             return np.asarray(self.kernel(A, B), dtype=float)
         parameters = {"gamma": gamma, "degree": self.degree, "coef0": self.coef0}

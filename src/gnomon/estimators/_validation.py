@@ -87,9 +87,11 @@ def n_rows(X) -> int:
 
 
 def take_rows(X, keep):
-    """Rows of an array, a sparse array, a data frame or a list that a mask or an index selects."""
+    """Rows of any table, in memory or in blocks, that a mask or an index selects."""
     keep = np.asarray(keep)
     index = np.flatnonzero(keep) if keep.dtype == bool else keep
+    if isinstance(X, Data):
+        return np.concatenate(list(X.rows(index).dense_blocks()))
     if hasattr(X, "iloc"):
         return X.iloc[index]
     if sparse.issparse(X):

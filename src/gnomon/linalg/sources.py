@@ -22,7 +22,7 @@ class Loaded(Data):
     @property
     def leaf(self) -> Matrix:
         """The rows themselves."""
-        return Matrix(self.load())
+        return Matrix(self.load().astype(self.dtype, copy=False))
 
     @property
     def squared_norm(self):
@@ -52,24 +52,24 @@ def from_loaders(loaders: Iterable[Callable[[], np.ndarray]]) -> Blocks:
     ----------
     loaders : iterable of callable
         Functions without arguments that return arrays or sparse arrays with the same columns,
-        such as readers of the parts of a file. They are called again for every pass.
+        such as readers of the parts of a file. They are called again for every pass, and must
+        return the same finite numbers each time.
 
     Returns
     -------
     X : Blocks
-        To be given to an estimator in the place of an array.
+        To be given to an estimator in the place of an array; one block is in memory at a time.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from gnomon import PPCA
-    >>> from gnomon.linalg.sources import from_loaders
+    >>> from gnomon import PPCA, from_loaders
     >>> X = np.random.default_rng(0).normal(size=(100, 5))
     >>> parts = from_loaders([lambda: X[:60], lambda: X[60:]])
     >>> bool(np.allclose(PPCA().fit(parts).get_covariance(), PPCA().fit(X).get_covariance()))
     True
     """
-    return Blocks([_loaded(load) for load in loaders])
+    return Blocks([_loaded(k, load) for k, load in enumerate(loaders)])
 
 
 def from_dask(X) -> Blocks:
@@ -133,6 +133,11 @@ def _apply(function, array, layers, args):
     return function(data, *args)
 
 
-def _loaded(load):
+def _loaded(k, load):
     first = load()
-    return Loaded(load, first.shape, first.dtype)
+    if first.ndim != 2:
+        raise ValueError(f"loaders[{k}] returns {first.ndim} dimensions; accepted are 2")
+    if not np.isfinite(float(first.sum())):
+        raise ValueError(f"loaders[{k}] returns NaN or infinity; accepted are finite numbers")
+    dtype = np.float32 if first.dtype == np.float32 else np.float64
+    return Loaded(load, first.shape, dtype)

@@ -62,7 +62,7 @@ class Blocks(Data):
             mask = np.isin(np.arange(self.shape[0]), mask)
         cut = np.split(mask, self._starts[1:-1])
         parts = [part.rows(m) for part, m in zip(self.parts, cut, strict=True) if m.any()]
-        return Blocks(parts, self.map)
+        return Blocks(parts or [self.parts[0].rows(cut[0])], self.map)
 
     def _matmat(self, B):
         return np.concatenate(list(self.map(_part_product, self.parts, [B] * len(self.parts))))

@@ -1,0 +1,100 @@
+"""What every model takes: the same rows in memory, sparse, in blocks or with dask, one fit."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+
+import gnomon
+from gnomon import from_loaders
+
+N, D, CLASSES = 240, 8, 3
+CODES = np.arange(N) % CLASSES
+SOME = np.where(np.arange(N) % 4, -1, CODES)
+
+
+@pytest.fixture(scope="module")
+def X():
+    rng = np.random.default_rng(0)
+    centres = 3 * rng.normal(size=(CLASSES, D))
+    rows = centres[CODES] + rng.normal(size=(N, D))
+    return np.where(np.abs(rows) > 1, rows, 0)
+
+
+def ring():
+    """Every node linked with the next of its class."""
+    ahead = (np.arange(N) + CLASSES) % N
+    return sparse.csr_array((np.ones(N), (np.arange(N), ahead)), shape=(N, N))
+
+
+def with_dask(X):
+    return pytest.importorskip("dask.array").from_array(X, chunks=(77, 5))
+
+
+KINDS = {
+    "sparse": sparse.csr_array,
+    "dask": with_dask,
+    "loaders": lambda X: from_loaders([lambda s=s: X[s : s + 77] for s in range(0, N, 77)]),
+    "sparse loaders": lambda X: from_loaders(
+        [lambda s=s: sparse.csr_array(X[s : s + 77]) for s in range(0, N, 77)]
+    ),
+}
+MODELS = {
+    "PPCA": (gnomon.PPCA(2), {}),
+    "SPPCA": (gnomon.SPPCA(2), {"y": SOME}),
+    "SPPCA, all labelled": (gnomon.SPPCA(2), {"y": CODES}),
+    "SPPCA, likelihood": (gnomon.SPPCA(2, supervision="likelihood"), {"y": SOME}),
+    "KernelSPPCA": (gnomon.KernelSPPCA(2), {"y": SOME}),
+    "KernelSPPCA, landmarks": (gnomon.KernelSPPCA(2, n_landmarks=50), {"y": SOME}),
+    "PRPCA": (gnomon.PRPCA(2), {"links": ring()}),
+    "PRPCA, filter": (gnomon.PRPCA(2, relation="filter"), {"links": ring()}),
+    "PRPCA, learnt": (gnomon.PRPCA(2, relation="learnt"), {"links": ring()}),
+    "DCAGM": (gnomon.DCAGM(2), {"y": SOME}),
+    "BSDR": (gnomon.BSDR(2), {"y": CODES}),
+    "BSDRRegressor": (gnomon.BSDRRegressor(1, max_iter=500), {"y": CODES.astype(float)}),
+    "MultinomialProbit": (gnomon.MultinomialProbit(max_iter=500), {"y": CODES}),
+}
+
+
+def outcome(model, X):
+    """What the model says of the rows, free of signs."""
+    if hasattr(model, "transform"):
+        Z = model.transform(X)
+        return Z @ Z.T
+    return model.predict_proba(X)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", MODELS)
+def test_the_kind_of_the_rows_does_not_matter(X, kind, name):
+    model, known = MODELS[name]
+    model.set_params(random_state=0) if "random_state" in model.get_params() else None
+    expected = outcome(model.fit(X, **known), X)
+    rows = KINDS[kind](X)
+    assert_allclose(outcome(model.fit(rows, **known), rows), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_loaders_of_integers_are_rows_of_numbers(X):
+    counts = X.astype(np.int32)
+    model = gnomon.PPCA(2).fit(from_loaders([lambda: counts[:90], lambda: counts[90:]]))
+    expected = gnomon.PPCA(2).fit(counts.astype(float))
+    assert_allclose(model.get_covariance(), expected.get_covariance(), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("bad, word", [(np.nan, "NaN"), (np.inf, "infinity")])
+def test_loaders_that_return_no_number_are_named(X, bad, word):
+    spoilt = X.copy()
+    spoilt[100, 3] = bad
+    with pytest.raises(ValueError, match=rf"loaders\[1\] returns.*{word}"):
+        from_loaders([lambda: spoilt[:90], lambda: spoilt[90:]])
+
+
+def test_loaders_return_tables(X):
+    with pytest.raises(ValueError, match=r"loaders\[0\] returns 1 dimensions"):
+        from_loaders([lambda: X[0]])
+
+
+def test_a_kernel_of_rows_in_blocks_is_refused(X):
+    K = from_loaders([lambda: X @ X.T])
+    with pytest.raises(ValueError, match="in blocks; kernel == 'precomputed'"):
+        gnomon.KernelSPPCA(2, kernel="precomputed").fit(K, SOME)
