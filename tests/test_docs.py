@@ -49,7 +49,7 @@ def test_examples_have_a_title(path):
     assert re.match(r'(""")\n?.+\n=+\n\n.+', path.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("page", ["index.md", "quickstart.md"])
+@pytest.mark.parametrize("page", ["index.md", "quickstart.md", "large_data.md"])
 def test_the_code_on_the_first_pages_runs(page, tmp_path, monkeypatch):
     plt = pytest.importorskip("matplotlib.pyplot")
     plt.switch_backend("Agg")

@@ -73,11 +73,10 @@ def distinct_rows(pool: Pool, Y, observed, codes) -> Labelled:
     """
     rows, weights = labelled_rows(pool, observed)
     F = coordinates(pool, rows)
-    order = np.argsort(np.sum(F**2, axis=1), kind="stable")
-    F, weights, rows = F[order], weights[order], rows[order]
-    outputs = np.where(observed[rows], Y[rows], np.inf)
-    close = np.max(np.abs(np.diff(F, axis=0)), axis=1, initial=0) <= 1e-9 * np.abs(F).max(initial=0)
-    same = close & np.all(outputs[1:] == outputs[:-1], axis=1)
+    sizes = np.einsum("ij,ij->i", F, F)
+    order = np.argsort(sizes, kind="stable")
+    F, sizes, weights, rows = F[order], sizes[order], weights[order], rows[order]
+    same = _same_as_before(F, sizes, np.where(observed[rows], Y[rows], np.inf))
     group = np.cumsum(np.r_[0, ~same]) if len(rows) else rows
     first = np.flatnonzero(np.diff(group, prepend=-1))
     rows = rows[first]
@@ -85,6 +84,18 @@ def distinct_rows(pool: Pool, Y, observed, codes) -> Labelled:
     names, numbers = _by_appearance(outside)
     sums = np.bincount(group, weights)
     return Labelled(F[first], Y[rows], observed[rows], sums, numbers, codes is not None, names)
+
+
+def _same_as_before(F, sizes, outputs):
+    """Whether each row but the first equals the one before it; sizes are ascending."""
+    most = max(F.max(initial=0), -F.min(initial=0))
+    # Equal rows have equal sizes, and few others have: only those are compared.
+    close = np.diff(sizes) <= 1e-8 * F.shape[1] * most**2
+    after = np.flatnonzero(close) + 1
+    distance = np.max(np.abs(F[after] - F[after - 1]), axis=1, initial=0)
+    equal = np.all(outputs[after] == outputs[after - 1], axis=1)
+    close[after - 1] = (distance <= 1e-9 * most) & equal
+    return close
 
 
 def _by_appearance(codes):
