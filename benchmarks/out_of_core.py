@@ -11,6 +11,7 @@ import warnings
 import numpy as np
 
 import gnomon
+
 import measure
 
 ROWS, COLUMNS, BLOCKS, CLASSES = 50_000, 100, 10, 5
