@@ -2,7 +2,7 @@
 
     python benchmarks/out_of_core.py
 
-50,000 rows of 100 columns in ten blocks that a function makes each time it is asked. Counts the
+100,000 rows of 100 columns in ten blocks that a function makes each time it is asked. Counts the
 calls during `fit`, and the most memory that arrays take, as a share of all rows.
 """
 
@@ -14,7 +14,7 @@ import gnomon
 
 import measure
 
-ROWS, COLUMNS, BLOCKS, CLASSES = 50_000, 100, 10, 5
+ROWS, COLUMNS, BLOCKS, CLASSES = 100_000, 100, 10, 5
 MODELS = {
     "PPCA": (gnomon.PPCA(3), None),
     'SPPCA, supervision="likelihood", 2 % labelled': (

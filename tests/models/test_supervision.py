@@ -278,3 +278,16 @@ def test_without_outputs_it_is_pca(sample):
     assert found.coef.shape == (d, 0)
     assert found.W_y.shape == (0, q)
     assert found.whitener.shape == (0, 0)
+
+
+def test_a_part_of_very_many_labelled_rows_decides(sample, monkeypatch):
+    X, codes = sample
+    X, codes = np.tile(X, (40, 1)), np.tile(codes, 40)
+    whole = embedding(X, codes, 0.5)
+    monkeypatch.setattr(supervision, "MOST_ROWS", 300)
+    basis, Y, observed = problem(X, codes)
+    rows, _ = supervision.labelled_rows(basis, observed)
+    assert len(rows) == 300
+    assert np.all(codes[rows] >= 0)
+    part = embedding(X, codes, 0.5)
+    assert_allclose(part @ part.T, whole @ whole.T, atol=0.1 * np.max(np.abs(whole @ whole.T)))

@@ -26,6 +26,8 @@ from gnomon.models.completion import TINY, Completion, complete
 
 # More directions than these added nothing to stage 1 on any of the sets measured.
 POOL = 150
+# Nor do more labelled rows than these: some hundred coefficients are certain long before.
+MOST_ROWS = 50_000
 # Noise floor, in units of the mean variance of a column of x.
 NOISE_FLOOR = 1e-6
 # Its fixed point is near from the start.
@@ -109,9 +111,11 @@ def coordinates(pool: Pool, rows) -> np.ndarray:
 
 
 def labelled_rows(pool: Pool, observed) -> tuple[np.ndarray, np.ndarray]:
-    """Indices of the rows with an output and a weight, and their weights."""
+    """Indices of the rows with an output and a weight, at most MOST_ROWS, and their weights."""
     weights = np.ones(len(observed)) if pool.weights is None else pool.weights
     rows = np.flatnonzero(observed.any(axis=1) & (weights > 0))
+    if len(rows) > MOST_ROWS:
+        rows = np.sort(np.random.default_rng(0).choice(rows, MOST_ROWS, replace=False))
     return rows, weights[rows]
 
 
