@@ -285,7 +285,7 @@ def test_a_part_of_very_many_labelled_rows_decides(sample, monkeypatch):
     X, codes = np.tile(X, (40, 1)), np.tile(codes, 40)
     whole = embedding(X, codes, 0.5)
     monkeypatch.setattr(supervision, "MOST_ROWS", 300)
-    basis, Y, observed = problem(X, codes)
+    basis, _, observed = problem(X, codes)
     rows, _ = supervision.labelled_rows(basis, observed)
     assert len(rows) == 300
     assert np.all(codes[rows] >= 0)
