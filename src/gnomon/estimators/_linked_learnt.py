@@ -12,7 +12,7 @@ from gnomon.inference.acceleration import at_rest, momentum
 from gnomon.inference.fixed_point import Run, iterate, settled
 from gnomon.linalg import graph, lanczos
 from gnomon.linalg.data import as_data
-from gnomon.linalg.stacked import center
+from gnomon.linalg.stacked import Blocks, center
 from gnomon.models import relational, relational_gaps
 from gnomon.models.linear_gaussian import View
 
@@ -44,7 +44,7 @@ def learnt(model, X, A, q, rng) -> Fitted:
     without, reference = relational.independent(axes, q, data)
     coarse = _coarse(data)
     runs = _explore(coarse, axes, q, rng)
-    blank = _explore(coarse._replace(X=coarse.X.rows(rng.permutation(n))), axes, q, rng)
+    blank = _explore(_permuted(coarse, rng.permutation(n)), axes, q, rng)
     gains = _best(runs).objective[-1] - reference, _best(blank).objective[-1] - reference
     # BIC of q strengths on top: the permuted gain is itself a draw.
     least = max(gains[1], 0.0) + q * np.log(n)
@@ -78,6 +78,14 @@ def _in_near_order(X, A):
         return X, A
     order = graph.near_order(A)
     return X[order], A[order][:, order]
+
+
+def _permuted(data, order):
+    """The rows at other nodes; rows in blocks stay where they are, and the graph moves."""
+    if isinstance(data.X, Blocks):
+        places = np.argsort(order)
+        return data._replace(S=data.S[places][:, places])
+    return data._replace(X=data.X.rows(order))
 
 
 def _coarse(data):
