@@ -1,7 +1,8 @@
 """DCA-GM and SDCA-GM by the protocol of [PGK07], and what chunks add.
 
-Run as ``python -m benchmarks.dcagm_accuracy [n_splits] [set ...]`` with GNOMON_DATA set; adds to
-results/dcagm_accuracy.json and writes the .md. A fifth of the rows is labelled, q = 2 (isolet:
+Run as ``python -m benchmarks.dcagm_accuracy [minutes] [set ...]`` with GNOMON_DATA set; adds what
+is missing of 30 splits to results/dcagm_accuracy.json and writes the .md; delete the former to
+start anew. A fifth of the rows is labelled, q = 2 (isolet:
 3740 rows, 30 principal components, q = 5); accuracy on the other rows by the nearest labelled
 neighbour in the components and, for DCAGM, by its own posterior. SDCA-GM sees the other rows
 without labels.
@@ -11,11 +12,10 @@ import json
 import sys
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 from benchmarks.baselines.relevant import LDARCA
-from benchmarks.measure import describe
+from benchmarks.measure import RESULTS, describe
 from benchmarks.papers.data import MissingDataError, load
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -26,8 +26,8 @@ from sklearn.preprocessing import StandardScaler
 
 from gnomon import DCAGM
 
-RESULTS = Path(__file__).parent / "results"
-SEED = 2007
+PATH = RESULTS / "dcagm_accuracy.json"
+SEED, N_SPLITS = 2007, 30
 SETS = ("iris", "wine", "balance", "ionosphere", "housing", "isolet")
 METHODS = ("PCA", "LDA", "LDA+RCA", "NCA", "DCA-GM", "SDCA-GM")
 
@@ -74,45 +74,48 @@ def accuracies(method, X, y, train, test, q, options):
     return 100 * nearest, 100 * posterior
 
 
-def protocol(name, n_splits):
-    """Per method: accuracies (n_splits, 2) and seconds in all."""
-    X, y, q, options = prepared(name)
-    splits = list(StratifiedShuffleSplit(n_splits, train_size=0.2, random_state=SEED).split(X, y))
+def protocol(case, split):
+    """Per method: accuracies by nearest neighbour and posterior, and seconds."""
+    X, y, q, options = case
+    splitter = StratifiedShuffleSplit(split + 1, train_size=0.2, random_state=SEED)
+    *_, (train, test) = splitter.split(X, y)
     out = {}
     for method in METHODS:
         start = time.process_time()
-        values = [accuracies(method, X, y, train, test, q, options) for train, test in splits]
-        out[method] = {"values": values, "seconds": time.process_time() - start}
-        print(name, method, np.mean(values, axis=0).round(1), flush=True)
+        values = accuracies(method, X, y, train, test, q, options)
+        out[method] = (*values, time.process_time() - start)
     return out
 
 
-def with_chunks(name, n_splits):
+def with_chunks(case, split):
     """Posterior accuracy without chunks, with chunks in EM only, and in the objective too.
 
     A tenth is labelled; half of the rest is in chunks of four of one class, unlabelled; the
     other half is unlabelled and tested.
     """
-    X, y, q, options = prepared(name)
-    out = []
-    for split in range(n_splits):
-        rng = np.random.default_rng((SEED, split))
-        splitter = StratifiedShuffleSplit(1, train_size=0.1, random_state=SEED + split)
-        train, rest = next(splitter.split(X, y))
-        rest = rng.permutation(rest)
-        inside, tested = rest[: len(rest) // 2], rest[len(rest) // 2 :]
-        chunks, codes = np.full(len(y), -1), np.full(len(y), -1)
-        codes[train] = y[train]
-        for c in np.unique(y):
-            own = inside[y[inside] == c]
-            chunks[own] = c * len(y) + np.arange(len(own)) // 4
-        fits = (
-            DCAGM(q, **options).fit(X, codes),
-            DCAGM(q, chunk_weight=0.0, **options).fit(X, codes, chunks=chunks),
-            DCAGM(q, **options).fit(X, codes, chunks=chunks),
-        )
-        out.append([100 * model.score(X[tested], y[tested]) for model in fits])
-    print(name, "chunks", np.mean(out, axis=0).round(1), flush=True)
+    X, y, q, options = case
+    rng = np.random.default_rng((SEED, split))
+    splitter = StratifiedShuffleSplit(1, train_size=0.1, random_state=SEED + split)
+    train, rest = next(splitter.split(X, y))
+    rest = rng.permutation(rest)
+    inside, tested = rest[: len(rest) // 2], rest[len(rest) // 2 :]
+    codes = np.full(len(y), -1)
+    codes[train] = y[train]
+    chunks = chunks_of_four(y, inside)
+    fits = (
+        DCAGM(q, **options).fit(X, codes),
+        DCAGM(q, chunk_weight=0.0, **options).fit(X, codes, chunks=chunks),
+        DCAGM(q, **options).fit(X, codes, chunks=chunks),
+    )
+    return [100 * model.score(X[tested], y[tested]) for model in fits]
+
+
+def chunks_of_four(y, rows):
+    """Chunk ids: the given rows of each class four by four, -1 for the others."""
+    out = np.full(len(y), -1)
+    for c in np.unique(y):
+        own = rows[y[rows] == c]
+        out[own] = c * len(y) + np.arange(len(own)) // 4
     return out
 
 
@@ -121,17 +124,20 @@ def summary(values):
     return values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(len(values))
 
 
-def ranks(results):
-    """Average rank over the sets by nearest neighbour, 1 is best."""
-    table = np.array([[summary(r[m]["values"])[0][0] for m in METHODS] for r in results.values()])
-    order = (-table[:, :, None] < -table[:, None, :]).sum(axis=1)
-    ties = (table[:, :, None] == table[:, None, :]).sum(axis=1) - 1
+def ranks(means):
+    """Average rank over the sets by nearest neighbour, 1 is best; means (n_sets, n_methods)."""
+    order = (-means[:, :, None] < -means[:, None, :]).sum(axis=1)
+    ties = (means[:, :, None] == means[:, None, :]).sum(axis=1) - 1
     return (order + ties / 2 + 1).mean(axis=0)
 
 
 def report(results, chunked):
-    counts = {name: len(result["PCA"]["values"]) for name, result in results.items()}
-    splits = ", ".join(f"{name} {count}" for name, count in counts.items())
+    splits = ", ".join(f"{name} {len(result)}" for name, result in results.items())
+    table = {
+        name: {m: summary([split[m][:2] for split in result]) for m in METHODS}
+        for name, result in results.items()
+    }
+    means = np.array([[cells[m][0][0] for m in METHODS] for cells in table.values()])
     lines = [
         "# DCA-GM by the protocol of [PGK07]",
         "",
@@ -141,41 +147,57 @@ def report(results, chunked):
         "| method | " + " | ".join(results) + " | rank |",
         "|---" * (len(results) + 2) + "|",
     ]
-    for method, rank in zip(METHODS, ranks(results), strict=True):
+    for method, rank in zip(METHODS, ranks(means), strict=True):
         cells = []
-        for result in results.values():
-            mean, error = summary(result[method]["values"])
+        for own in table.values():
+            mean, error = own[method]
             posterior = "" if np.isnan(mean[1]) else f" / {mean[1]:.1f} ({error[1]:.1f})"
             cells.append(f"{mean[0]:.1f} ({error[0]:.1f}){posterior}")
         lines.append(f"| {method} | " + " | ".join(cells) + f" | {rank:.2f} |")
     lines += ["", "Rank: average over the sets, by nearest neighbour.", "", "## Chunks", ""]
-    lines += ["| set | without chunks | in EM only | in the objective too |", "|---|---|---|---|"]
+    lines += [
+        "| set | without chunks | in EM only | gain (s.e.) | in the objective too | gain (s.e.) |",
+        "|---" * 6 + "|",
+    ]
     for name, values in chunked.items():
         mean, error = summary(values)
-        cells = [f"{m:.1f} ({e:.1f})" for m, e in zip(mean, error, strict=True)]
+        gain, gain_error = summary(np.array(values) - np.array(values)[:, :1])
+        cells = [f"{mean[0]:.1f} ({error[0]:.1f})"]
+        for i in (1, 2):
+            cells += [f"{mean[i]:.1f} ({error[i]:.1f})", f"{gain[i]:+.1f} ({gain_error[i]:.1f})"]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     lines += ["", "A tenth labelled, chunks of four on half of the rest, tested on the other half."]
     return "\n".join(lines) + "\n"
 
 
-def main():
-    warnings.simplefilter("ignore", ConvergenceWarning)
-    n_splits = int(sys.argv[1]) if len(sys.argv) > 1 else 30
-    path = RESULTS / "dcagm_accuracy.json"
-    stored = json.loads(path.read_text()) if path.exists() else {"protocol": {}, "chunks": {}}
-    for name in sys.argv[2:] or SETS:
+def run(stored, names, deadline):
+    """Do what is missing, split after split, until the deadline."""
+    for name in names:
         try:
-            if name != "isolet":
-                stored["chunks"][name] = with_chunks(name, max(2, n_splits // 3))
-            stored["protocol"][name] = protocol(name, n_splits)
+            case = prepared(name)
         except MissingDataError as error:
             print(f"{name} skipped: {error}")
             continue
-        RESULTS.mkdir(exist_ok=True)
-        path.write_text(json.dumps(stored) + "\n")
-        (RESULTS / "dcagm_accuracy.md").write_text(report(stored["protocol"], stored["chunks"]))
-    if stored["protocol"]:
-        print(report(stored["protocol"], stored["chunks"]))
+        done = stored["protocol"].setdefault(name, [])
+        chunked = stored["chunks"].setdefault(name, []) if name != "isolet" else None
+        while len(done) < N_SPLITS and time.monotonic() < deadline:
+            if chunked is not None:
+                chunked.append(with_chunks(case, len(chunked)))
+            done.append(protocol(case, len(done)))
+        PATH.write_text(json.dumps(stored) + "\n")
+        print(name, len(done), "of", N_SPLITS, flush=True)
+
+
+def main():
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    minutes = float(sys.argv[1]) if len(sys.argv) > 1 else np.inf
+    stored = json.loads(PATH.read_text()) if PATH.exists() else {"protocol": {}, "chunks": {}}
+    run(stored, sys.argv[2:] or SETS, time.monotonic() + 60 * minutes)
+    results = {name: done for name, done in stored["protocol"].items() if len(done) > 1}
+    if results:
+        text = report(results, {name: v for name, v in stored["chunks"].items() if len(v) > 1})
+        PATH.with_suffix(".md").write_text(text)
+        print(text)
 
 
 if __name__ == "__main__":
