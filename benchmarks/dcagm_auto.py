@@ -7,16 +7,13 @@ with a tenth labelled, chunks of four on half of the rest, tested on the other h
 """
 
 import json
-import sys
 import time
-import warnings
 
 import numpy as np
 from benchmarks.dcagm_accuracy import SETS, chunks_of_four
-from benchmarks.dcagm_defaults import shortened
+from benchmarks.dcagm_defaults import go_on, shortened
 from benchmarks.measure import RESULTS, describe
 from benchmarks.papers.data import MissingDataError
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedShuffleSplit
 
 from gnomon import DCAGM
@@ -96,16 +93,5 @@ def report(stored):
     return "\n".join(lines)
 
 
-def main():
-    warnings.simplefilter("ignore", ConvergenceWarning)
-    minutes = float(sys.argv[1]) if len(sys.argv) > 1 else np.inf
-    stored = json.loads(PATH.read_text()) if PATH.exists() else {}
-    if not run(stored, time.monotonic() + 60 * minutes):
-        print("more is to be done: run again")
-    elif stored:
-        PATH.with_suffix(".md").write_text(report(stored))
-        print(report(stored))
-
-
 if __name__ == "__main__":
-    main()
+    go_on(PATH, run, report)

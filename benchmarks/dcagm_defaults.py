@@ -266,16 +266,17 @@ def report(stored):
     )
 
 
-def main():
+def go_on(path, run, report):
+    """Read what is stored, do more for the minutes asked for, report when all is done."""
     warnings.simplefilter("ignore", ConvergenceWarning)
     minutes = float(sys.argv[1]) if len(sys.argv) > 1 else np.inf
-    stored = json.loads(PATH.read_text()) if PATH.exists() else {}
+    stored = json.loads(path.read_text()) if path.exists() else {}
     if not run(stored, time.monotonic() + 60 * minutes):
         print("more is to be done: run again")
     elif stored:
-        (RESULTS / "dcagm_defaults.md").write_text(report(stored))
+        path.with_suffix(".md").write_text(report(stored))
         print(report(stored))
 
 
 if __name__ == "__main__":
-    main()
+    go_on(PATH, run, report)
