@@ -22,10 +22,10 @@ from gnomon.linalg.stacked import Blocks
 @pytest.mark.filterwarnings("ignore:y has no label for:UserWarning")
 @parametrize_with_checks(
     [
-        BSDR(max_iter=5, n_init=1, n_nodes=6),
-        BSDR(n_components="auto", max_iter=5, n_nodes=6),
-        BSDR(kernel="rbf", max_iter=5, n_init=1, n_nodes=6),
-        BSDR(inference="gibbs", n_chains=1, n_draws=4, n_warmup=1, max_iter=5, n_init=1, n_nodes=4),
+        BSDR(max_iter=3, n_init=1, n_nodes=4),
+        BSDR(n_components="auto", max_iter=3, n_init=1, n_nodes=4),
+        BSDR(kernel="rbf", max_iter=3, n_init=1, n_nodes=4),
+        BSDR(inference="gibbs", n_chains=1, n_draws=4, n_warmup=1, max_iter=3, n_init=1, n_nodes=4),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
@@ -374,6 +374,23 @@ def test_counting_noise_twice_flattens_probabilities(wine, drawn):
     assert np.abs(once - right).mean() < 0.01
     rows = np.arange(len(y))
     assert twice[rows, y].mean() < right[rows, y].mean() - 0.005
+
+
+def test_callback_sees_and_ends_the_rounds_of_gibbs_sampling(wine):
+    X, y = wine
+    seen = []
+
+    def watch(n_iter, state, objective):
+        seen.append((n_iter, objective))
+        return n_iter >= 9
+
+    settings = {"n_chains": 2, "n_draws": 50, "n_warmup": 1, "max_iter": 3, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = BSDR(inference="gibbs", callback=watch, **settings).fit(X, y)
+    assert [n_iter for n_iter, _ in seen] == list(range(1, 10))
+    assert model.draws_["log_joint"].shape == (2, 5)
+    assert_allclose(seen[-1][1], model.draws_["log_joint"][0, -1])
 
 
 class ArvizOne:

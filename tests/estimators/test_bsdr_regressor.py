@@ -13,7 +13,7 @@ from gnomon import BSDRRegressor
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:BSDRRegressor found the null solution:UserWarning")
-@parametrize_with_checks([BSDRRegressor(max_iter=10), BSDRRegressor(kernel="rbf", max_iter=10)])
+@parametrize_with_checks([BSDRRegressor(max_iter=5), BSDRRegressor(kernel="rbf", max_iter=5)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

@@ -36,6 +36,16 @@ def test_chains_have_streams_of_their_own():
     assert_array_equal(again, x)
 
 
-def test_callback_stops(rng):
-    x = draw(count, 0, rng, Schedule(50), callback=lambda n_iter, state: n_iter == 7)
-    assert len(x) == 7
+def test_callback_stops_all_chains_alike(rng):
+    def stop(n_iter, states):
+        return n_iter >= 7
+
+    assert draw(count, 0, rng, Schedule(50), callback=stop).shape == (7,)
+    assert draw_chains(count, [0, 5], rng, Schedule(50), callback=stop).shape == (2, 7)
+
+
+def test_a_stop_waits_for_the_least_draws(rng):
+    x = draw_chains(
+        count, [0, 5], rng, Schedule(50, 10), callback=lambda n_iter, states: True, least=4
+    )
+    assert_array_equal(x, [[11, 12, 13, 14], [16, 17, 18, 19]])

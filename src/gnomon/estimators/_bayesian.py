@@ -171,7 +171,8 @@ class BayesianReduction(
             easy = problem._replace(priors=plan.priors._replace(projection=Gamma(1.0, 1.0)))
         state = self._start(easy, plan.q, rng)
         if sparse_prior:
-            state = iterate(_accelerated(easy, state), state, max_iter=WARM_UP_STEPS, tol=0).state
+            steps = min(WARM_UP_STEPS, self.max_iter)
+            state = iterate(_accelerated(easy, state), state, max_iter=steps, tol=0).state
             state = variational.update_projection_precisions(state, problem)
         tol = self.tol * problem.n_samples
         return self._iterate(_accelerated(problem, state), state, max_iter=self.max_iter, tol=tol)

@@ -15,6 +15,8 @@ from gnomon.models import bsdr_gibbs, bsdr_inputs
 # Vehtari et al. (2021): above and below these, means over draws are not to be trusted.
 MOST_RHAT = 1.01
 LEAST_ESS = 400
+# Fewer cannot be split in halves to be compared.
+LEAST_DRAWS = 4
 # What no rotation of the latent variables changes.
 INVARIANT = ("log_joint", "bias_contrasts", "score_spread")
 
@@ -40,7 +42,7 @@ class PosteriorDraws:
 
     def _check_sampling(self):
         check_option("inference", self.inference, ("variational", "gibbs"))
-        for name, low in (("n_chains", 1), ("n_draws", 4), ("n_warmup", 0), ("thin", 1)):
+        for name, low in (("n_chains", 1), ("n_draws", LEAST_DRAWS), ("n_warmup", 0), ("thin", 1)):
             check_integer(name, getattr(self, name), low=low)
 
     def _sample(self, problem, factors):
@@ -53,6 +55,8 @@ class PosteriorDraws:
             rng,
             Schedule(self.n_draws, self.n_warmup, self.thin),
             keep=partial(bsdr_gibbs.keep, problem=problem, reference=factors.projected),
+            callback=self._watch_rounds(problem),
+            least=LEAST_DRAWS,
         )
         draws = self._read_draws(kept)
         rhat = {name: split_rhat(draws[name]) for name in INVARIANT}
@@ -61,6 +65,17 @@ class PosteriorDraws:
         self._average(problem)
         self._warn_if_unmixed()
         return kept
+
+    def _watch_rounds(self, problem):
+        """The user's callback, told of every round after the steps of the variational fit."""
+        if self.callback is None or hasattr(self.callback, "resume"):
+            return None
+
+        def watch(n_iter, states):
+            value = bsdr_gibbs.log_joint(states[0], problem)
+            return self.callback(self.n_iter_ + n_iter, states, value)
+
+        return watch
 
     def _read_draws(self, kept):
         """Arrays (chain, draw, ...), projections in the units of X."""

@@ -64,7 +64,8 @@ class BSDR(ClassifierMixin, BayesianReduction):
         The fit ends when a step raises the bound by less than this per row.
     callback : callable, default=None
         ``callback(n_iter, state, objective)`` is called after every step; it stops the fit by
-        returning True.
+        returning True. Gibbs sampling calls it after every round, with the states of all chains
+        and the log joint density of the first; True ends it with the draws so far.
     random_state : int, RandomState instance, Generator or None, default=None
         Random starts, and the draws of Gibbs sampling.
 
@@ -102,8 +103,7 @@ class BSDR(ClassifierMixin, BayesianReduction):
         Split R-hat and effective sample sizes of the last three.
     objective_ : list of float
         The lower bound on log p(y | X) at every step.
-    n_iter_, n_features_in_ : int
-    converged_ : bool
+    n_iter_, n_features_in_, converged_ : int, int, bool
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only where X has column names.
 

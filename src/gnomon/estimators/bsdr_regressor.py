@@ -53,7 +53,8 @@ class BSDRRegressor(RegressorMixin, BayesianReduction):
         The fit ends when a step raises the bound by less than this per row.
     callback : callable, default=None
         ``callback(n_iter, state, objective)`` is called after every step; it stops the fit by
-        returning True.
+        returning True. Gibbs sampling goes on to call it after every round, with the states of
+        all chains and the log joint density of the first; True ends it with the draws so far.
     random_state : int, RandomState instance, Generator or None, default=None
         Random starts, and the draws of Gibbs sampling.
 

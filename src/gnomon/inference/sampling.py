@@ -16,41 +16,34 @@ class Schedule(NamedTuple):
     thin: int = 1
 
 
-def draw(
-    kernel: Kernel,
-    state,
-    rng: np.random.Generator,
-    schedule: Schedule,
-    *,
-    keep: Callable = lambda state: state,
-    callback: Callable | None = None,
-):
-    """Values ``keep(state)`` of every thin-th state after the warm-up, stacked (draw, ...).
-
-    ``callback(n_iter, state)`` sees every round; draws made before it says True are returned.
-    """
-    kept: list = []
-    n_draws, n_warmup, thin = schedule
-    for n_iter in range(1, n_warmup + n_draws * thin + 1):
-        state = kernel(state, rng)
-        if n_iter > n_warmup and (n_iter - n_warmup) % thin == 0:
-            kept.append(keep(state))
-        if callback is not None and callback(n_iter, state):
-            break
-    return stack(kept)
+def draw(kernel: Kernel, state, rng: np.random.Generator, schedule: Schedule, **settings):
+    """Values ``keep(state)`` of every thin-th state after the warm-up, stacked (draw, ...)."""
+    return stack(_rounds(kernel, [state], [rng], schedule, **settings)[0])
 
 
 def draw_chains(
     kernel: Kernel, states: Sequence, rng: np.random.Generator, schedule: Schedule, **settings
 ):
-    """One chain from every state, each with a generator of its own, stacked (chain, draw, ...)."""
-    generators = rng.spawn(len(states))
-    return stack(
-        [
-            draw(kernel, state, stream, schedule, **settings)
-            for state, stream in zip(states, generators, strict=True)
-        ]
-    )
+    """One chain from every state, each with a generator of its own, stacked (chain, draw, ...).
+
+    Chains advance together, so that all have as many draws when ``callback(n_iter, states)``,
+    which sees every round, ends them with True; it is not heeded before ``least`` draws.
+    """
+    chains = _rounds(kernel, list(states), rng.spawn(len(states)), schedule, **settings)
+    return stack([stack(chain) for chain in chains])
+
+
+def _rounds(kernel, states, generators, schedule, *, keep=None, callback=None, least=1):
+    kept: list[list] = [[] for _ in states]
+    n_draws, n_warmup, thin = schedule
+    for n_iter in range(1, n_warmup + n_draws * thin + 1):
+        states = [kernel(state, rng) for state, rng in zip(states, generators, strict=True)]
+        if n_iter > n_warmup and (n_iter - n_warmup) % thin == 0:
+            for chain, state in zip(kept, states, strict=True):
+                chain.append(state if keep is None else keep(state))
+        if callback is not None and callback(n_iter, states) and len(kept[0]) >= least:
+            break
+    return kept
 
 
 def stack(values: Sequence):
