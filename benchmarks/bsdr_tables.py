@@ -188,6 +188,6 @@ if __name__ == "__main__":
             "Accuracies in percent, mean and standard deviation over random splits; Table II with",
             "70 percent of the rows for training (the paper does not state its share). Figures:",
             "accuracy with the multinomial probit / with five nearest neighbours, one split. With",
-            "latent noise 1 the mean field switches off, in some splits, a component that is needed.",
+            "latent noise 1 the mean field lacks, in some splits, a component that it needs.",
         ],
     )
