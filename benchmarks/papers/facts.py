@@ -96,7 +96,7 @@ def still_open(rows, index):
     for row in rows:
         if verdict(row) == "worse" and not cause(row, index):
             found.setdefault((row["data"], row["method"]), []).append(row["size"])
-    parts = [f"{m} on {d} ({len(sizes)} figures)" for (d, m), sizes in sorted(found.items())]
+    parts = [f"{m} on {d} ({len(sizes)})" for (d, m), sizes in sorted(found.items())]
     return ", ".join(parts) if parts else "none"
 
 

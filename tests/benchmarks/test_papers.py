@@ -81,7 +81,7 @@ def test_a_worse_figure_names_the_change_that_explains_it():
     assert "| worse | noise fixed: 0.530 |" in own_table([own, tried])
     assert "| worse | not found |" in own_table([own, tried | {"ours": 0.55}])
     principal = row | {"method": "PCA", "ours": 0.7, "paper": 0.6, "paper_sd": 0.02}
-    assert "inputs differ: PCA +0.100" in own_table([own, principal | {"difference": 0.1}])
+    assert "PCA differs too: +0.100" in own_table([own, principal | {"difference": 0.1}])
     assert "not found" in own_table([own, principal | {"ours": 0.5, "difference": -0.1}])
     assert tally([own, tried])["SPPCA"] == {"within": 0, "better": 0, "worse": 1, "explained": 1}
 

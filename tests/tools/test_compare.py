@@ -159,7 +159,8 @@ def test_umap_takes_part_where_it_is_installed():
     y[::3] = -1
     result = gnomon.compare(X, y, models=["UMAP"], n_components=2, cv=3)
     assert not result.failed
-    assert result.leader.score > 0.9
+    # The bar of the other peers.
+    assert result.leader.score > 0.7
 
 
 def test_a_model_that_fails_is_reported_and_the_others_go_on():
