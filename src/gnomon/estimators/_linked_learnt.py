@@ -19,8 +19,8 @@ from gnomon.models.linear_gaussian import View
 # Rows beyond which rounds are run in single precision, and fewer of them.
 MANY = 5000
 # Rounds after the first from each start, on the graph and on a permutation, before the links are
-# judged; many rows tell after fewer.
-EARLY_ROUNDS, EARLY_ROUNDS_MANY = 3, 1
+# judged; many rows tell after fewer, and with fewer Lanczos steps.
+EARLY_ROUNDS, EARLY_ROUNDS_MANY, EARLY_STEPS_MANY = 3, 1, 8
 # Rounds from each start before one is chosen, where rows are not many.
 LATE_ROUNDS = 30
 # Nats per entry of X that a round must gain, and the same where it is costly.
@@ -98,13 +98,15 @@ def _coarse(data):
 
 def _explore(data, axes, q, rng) -> list[Run]:
     """Some rounds from the smoothest principal axes, and some from axes of smoothed rows."""
+    rounds = EARLY_ROUNDS
+    if data.X.shape[0] > MANY:
+        data, rounds = data._replace(steps=EARLY_STEPS_MANY), EARLY_ROUNDS_MANY
     smooth = axes_of(relational.smoothed(data), q, rng)
     starts = (
         relational.smoothest_first(axes, q, data),
         relational.join_axes(smooth, axes, data),
     )
     step = _accelerated(data)
-    rounds = EARLY_ROUNDS if data.X.shape[0] <= MANY else EARLY_ROUNDS_MANY
     return [
         iterate(step, at_rest(relational.init(U, q, data)), max_iter=rounds, tol=0.0)
         for U in starts
