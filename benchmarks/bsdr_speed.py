@@ -69,7 +69,8 @@ def against_the_paper(n_sweeps):
         trace.append((time.process_time() - start, objective))
         return objective >= goal
 
-    model = BSDR(5, n_init=1, max_iter=300, tol=0, callback=watch, random_state=0).fit(X, y)
+    settings = {"latent_noise": 1.0, "n_init": 1, "max_iter": 300, "tol": 0, "random_state": 0}
+    model = BSDR(5, callback=watch, **settings).fit(X, y)
     reached, bound = trace[-1]
     scores = X_test @ (plain["Q"] @ plain["W"]) + plain["b"]
     accuracy = np.mean(scores.argmax(axis=1) == y_test)

@@ -18,6 +18,7 @@ from gnomon.models.bsdr_bound import projection_squares, weight_moments
 from gnomon.models.bsdr_factors import Factors
 from gnomon.stats.gamma import precision_posterior
 
+# Of the quasi-Newton method; the next sweep goes on from where they lead.
 STEPS = 10
 
 

@@ -2,7 +2,8 @@
 
 A full conditional is the variational update in which every other variable is a point, so the
 means and covariances come from `bsdr_variational` with all its spreads at zero. Z is drawn
-given T as well, which the print omits (docs/errata.md, E-G13-7).
+given T as well, which the print omits (docs/errata.md, E-G13-7). P is drawn with Z integrated
+out, and scale and bias of the classifier once more with T integrated out, else chains crawl.
 """
 
 from typing import NamedTuple
