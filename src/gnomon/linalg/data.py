@@ -222,7 +222,9 @@ class Centered(Data):
     def _matmat(self, B):
         B = B.astype(self.dtype, copy=False)
         if self.is_sparse:
-            return self.X @ B - self.mean @ B
+            out = self.X @ B
+            out -= self.mean @ B
+            return out
         return _stack_products(self.dense_blocks(), B, self.shape[0])
 
     def _rmatmat(self, Z):

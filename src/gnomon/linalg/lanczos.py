@@ -73,9 +73,12 @@ def apply(krylov: Krylov, values) -> np.ndarray:
     """f(S) B (n, k) from the values f(theta) (steps, k) at the nodes."""
     coefficients = np.einsum("kij,jk,jk->ik", krylov.vectors, values, krylov.heads)
     basis = krylov.basis
-    out = basis[0] * coefficients[0].astype(basis.dtype)
-    for j in range(1, len(basis)):
-        out += basis[j] * coefficients[j].astype(basis.dtype)
+    coefficients, out = coefficients.astype(basis.dtype), np.empty_like(basis[0])
+    for start in range(0, len(out), RUN):
+        run = slice(start, start + RUN)
+        out[run] = basis[0, run] * coefficients[0]
+        for j in range(1, len(basis)):
+            out[run] += basis[j, run] * coefficients[j]
     return out
 
 
