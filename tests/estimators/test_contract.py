@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
+from sklearn.base import clone
 
 import gnomon
 from gnomon import from_loaders
@@ -67,8 +68,9 @@ def outcome(model, X):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", MODELS)
 def test_the_kind_of_the_rows_does_not_matter(X, kind, name):
-    model, known = MODELS[name]
-    model.set_params(random_state=0) if "random_state" in model.get_params() else None
+    model, known = clone(MODELS[name][0]), MODELS[name][1]
+    if "random_state" in model.get_params():
+        model.set_params(random_state=0)
     expected = outcome(model.fit(X, **known), X)
     rows = KINDS[kind](X)
     assert_allclose(outcome(model.fit(rows, **known), rows), expected, rtol=1e-4, atol=1e-4)
