@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -9,6 +10,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import matplotlib
 
 matplotlib.use("Agg")
+
+sys.path.insert(0, str(Path(__file__).parent))
+from figures import substitutions
 
 import gnomon
 
@@ -34,7 +38,16 @@ exclude_patterns = ["_build", "_templates", "**/*.ipynb", "gallery/*.py", "sg_ex
 templates_path = ["_templates"]
 nitpicky = False
 
-myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist", "smartquotes"]
+myst_enable_extensions = [
+    "dollarmath",
+    "amsmath",
+    "colon_fence",
+    "deflist",
+    "smartquotes",
+    "substitution",
+]
+# Figures on the pages are those of benchmarks/results.
+myst_substitutions = substitutions()
 myst_heading_anchors = 4
 
 autosummary_generate = True

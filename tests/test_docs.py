@@ -66,3 +66,11 @@ def test_every_key_that_a_page_cites_is_in_the_references():
     pages = [p for p in DOCS.rglob("*.md") if "_build" not in p.parts and "gallery" not in p.parts]
     cited = {key for p in pages for key in re.findall(r"\[([A-Z]+\d\d)\]", p.read_text("utf-8"))}
     assert cited <= keys
+
+
+@pytest.mark.skipif(not (ROOT / "benchmarks").exists(), reason="a copy without benchmarks")
+def test_the_readme_has_the_figures_of_the_results(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS)
+    from figures import table
+
+    assert table() in (ROOT / "README.md").read_text(encoding="utf-8")

@@ -1,0 +1,157 @@
+"""Figures that the pages and the README quote, read from benchmarks/results.
+
+`python docs/figures.py` writes the table of the README; `conf.py` gives the rest to the pages as
+substitutions. So no quoted figure can be older than the result it comes from.
+"""
+
+import json
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+
+
+def read(name):
+    """A results file."""
+    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def rows(name):
+    """The rows of a table by their first cell."""
+    return {row[0]: row[1:] for row in read(name)["rows"]}
+
+
+def short(value, digits=3):
+    """A share without its leading zero."""
+    return f"{float(value):.{digits}f}".removeprefix("0")
+
+
+def of_sppca():
+    """Speed of SPPCA and cost of its automatic choice."""
+    speed, cost = read("sppca_speed"), rows("supervision_cost")
+    text, dense = speed["ng20"], speed["dense"]
+    costs = {name: f"{float(row[5]):.2g}" for name, row in cost.items()}
+    return {
+        "text_ratio": f"{text['ratio to TruncatedSVD']:.2f}",
+        "text_rounds": str(text["rounds"]),
+        "text_gap": f"{text['relative gap of the likelihood']:.1e}",
+        "em_times": f"{text['times faster than EM']:.0f}",
+        "em_nats": f"{text['likelihood above that of EM, nats']:.1f}",
+        "dense_ratio": f"{dense['ratio to PCA']:.2f}",
+        "auto_text": f"{float(cost['ng20 TF-IDF'][5]):.2f}",
+        "auto_rows": f"{float(cost['dense 200,000 x 200'][5]):.2f}",
+        "auto_orl": costs["orl"],
+        "auto_usps": costs["usps"],
+        "auto_digits": costs["digits"],
+        "auto_digits_seconds": f"{float(cost['digits'][4]):.2f}",
+        "digits_fit": f"{1000 * float(cost['digits'][3]):.0f}",
+        "usps_fit": f"{1000 * float(cost['usps'][3]):.0f}",
+    }
+
+
+def of_prpca():
+    """Speed of PRPCA."""
+    speed = read("prpca_speed")
+    last = {way: speed[way][-1] for way in ("paper", "filter", "learnt")}
+    ratios = {f"{way}_ratio": f"{s['seconds'] / s['svd']:.1f}" for way, s in last.items()}
+    small, large = speed["learnt"][0], speed["learnt"][-1]
+    ours, theirs = speed["cora"]["paper"]
+    return ratios | {
+        "learnt_peak": f"{large['peak']:.1f}",
+        "learnt_growth": f"{large['seconds'] / small['seconds']:.1f}",
+        "cora_ratio": f"{ours / theirs:.2f}",
+    }
+
+
+def substitutions():
+    """What the pages may quote, by name."""
+    return of_sppca() | of_prpca()
+
+
+def ranks_of_dcagm():
+    """Average rank of each method by nearest neighbour, from the table of the results."""
+    text = (RESULTS / "dcagm_accuracy.md").read_text(encoding="utf-8")
+    return dict(re.findall(r"^\| (\S+) \|.*\| (\d+\.\d)\d \|$", text, re.M))
+
+
+def claims():
+    """What the README says: the task, ours, and a peer's in the same run."""
+    return [_few_labels(), *_unsupervised(), *_with_labels(), _linked()]
+
+
+def _few_labels():
+    names = ("PCA", "whitened", "LDA", "PLS", "likelihood", "auto")
+    mean = dict(zip(names, map(short, rows("supervision_main")["mean"][:6]), strict=True))
+    return (
+        "error of the nearest labelled row, 2 to 5 labels a class, ten sets (mean of 29 cells)",
+        f"SPPCA {mean['auto']}",
+        f"PCA {mean['PCA']}, LDA with shrinkage {mean['LDA']}, PLS {mean['PLS']}",
+    )
+
+
+def _unsupervised():
+    peers = {what: float(row[1]) for what, row in rows("ppca_peers").items()}
+    lost = "the same: energy lost against the best subspace, "
+    time = peers["sparse text, q = 20: time over TruncatedSVD(n_iter=5)"]
+    error = peers["digits, 20 % removed, q = 15: RMSE of imputed values"]
+    yield (
+        "digits with 20 % of the pixels removed, error of imputed values",
+        f"PPCA {error:.2f} in {peers['the same: time over ppca-py']:.2g} of the time",
+        f"ppca-py {peers['the same: RMSE of ppca-py']:.2f}",
+    )
+    yield (
+        "sparse text 18,820 x 29,122, 20 components",
+        f"PPCA in {time:.2f} of the time, {peers[lost + 'ours']:.0e} of the energy lost",
+        f"TruncatedSVD(n_iter=5), {peers[lost + 'TruncatedSVD']:.0e} lost",
+    )
+
+
+def _with_labels():
+    rank = ranks_of_dcagm()
+    bsdr = rows("bsdr_speed_large")['BSDR(9, prior="column") on the same, 15 steps'][1]
+    yield (
+        "the same with 5 labels a class, by likelihood",
+        f"SPPCA in {of_sppca()['text_ratio']} of the time",
+        "TruncatedSVD(n_iter=5)",
+    )
+    yield (
+        "accuracy with 20 % labelled, two dimensions, six sets: average rank",
+        f"SDCA-GM {rank['SDCA-GM']}, DCA-GM {rank['DCA-GM']}",
+        f"NCA {rank['NCA']}, LDA {rank['LDA']}, PCA {rank['PCA']}",
+    )
+    yield (
+        "60,000 x 784, ten classes, nine dimensions",
+        f"BSDR in {bsdr.split()[0]} times the time",
+        "LogisticRegression(max_iter=100)",
+    )
+
+
+def _linked():
+    cells = read("prpca_accuracy")["tables"]["cora"]["cells"]
+    pca, paper, _, filtered = (short(mean) for mean, _ in cells[:4])
+    return (
+        "linked text (Cora), 50 dimensions, linear SVM",
+        f"PRPCA {paper}, its filter {filtered}",
+        f"PCA {pca}",
+    )
+
+
+def table():
+    """The table of the README."""
+    lines = [f"| {' | '.join(claim)} |" for claim in claims()]
+    return "\n".join(
+        ("| measured here | gnomon | peer, in the same run |", "|---|---|---|", *lines)
+    )
+
+
+def main():
+    """Write the table into the README."""
+    readme = ROOT / "README.md"
+    text = readme.read_text(encoding="utf-8")
+    old = re.search(r"^\| measured here .*?(?=\n\n)", text, re.M | re.S)
+    readme.write_text(text[: old.start()] + table() + text[old.end() :], encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
