@@ -189,9 +189,10 @@ def test_quiet_says_nothing(table, tmp_path):
 
 
 def test_cells_that_a_spreadsheet_would_run_are_quoted(text, tmp_path):
-    path = text("name,a,b\n=1+1,1,2\n@x,2,1\nok,4,3\n")
+    path = text("name,a,b\n=1+1,1,2\n@x,2,1\nok,4,3\n-1,5,3\n-1+1,5,4\n")
     run("fit", path, "--id", "name", "-k", "1", "--out", tmp_path / "o")
-    assert rows(tmp_path / "o" / "embedding.csv")["row"] == ["'=1+1", "'@x", "ok"]
+    names = ["'=1+1", "'@x", "ok", "-1", "'-1+1"]
+    assert rows(tmp_path / "o" / "embedding.csv")["row"] == names
 
 
 @pytest.mark.parametrize(
@@ -217,6 +218,8 @@ def test_cells_that_a_spreadsheet_would_run_are_quoted(text, tmp_path):
         ("a,b\n1,2\n2,4\n3,7\n", ("--scale", "log"), "--scale 'log'; accepted are auto"),
         ("a,b\n1,2\n2,4\n3,7\n", ("--supervision", "1", "-m", "ppca"), "not for ppca"),
         ("a,b\n1,2\n2,4\n3,7\n", ("--links", "nowhere.csv"), "no file nowhere.csv"),
+        ("a,b\n1,2\n2,4\n3,7\n", ("--chunks", "b", "-m", "ppca"), "for dcagm, not for ppca"),
+        ("a,b\n1,2\n2,4\n3,7\n", ("--separator", ";;"), "';;'; one character is wanted"),
         (
             "a,b\n1.5,2\n2,3\n3,5\n4,4\n",
             ("-t", "a", "-m", "dcagm"),
@@ -239,6 +242,11 @@ def test_bytes_that_are_no_text_are_named(tmp_path):
     line = fails("fit", tmp_path / "t.csv", "--out", tmp_path / "o")
     assert "is not UTF-8 in column 'b'; say --encoding latin-1" in line
     run("fit", tmp_path / "t.csv", "--encoding", "latin-1", "-k", "1", "--out", tmp_path / "o")
+
+
+def test_a_folder_that_is_not_there_is_named(model, table, tmp_path):
+    line = fails("transform", model, table, "--out", tmp_path / "none" / "z.csv")
+    assert line.endswith("none/z.csv: no such file or directory")
 
 
 def test_missing_and_foreign_files_are_named(tmp_path, table, text):
@@ -401,6 +409,51 @@ def test_models_that_take_no_gaps_get_them_filled_and_say_so(table, tmp_path, na
     assert_allclose(rows(tmp_path / "z.csv")["z1"], first, rtol=1e-12)
 
 
+def test_a_gap_is_filled_alike_whatever_rows_are_beside_it(tmp_path, text, rng):
+    lines = [
+        f"{a + 3 * (i % 2):.3f},{b:.3f},{'xy'[i % 2]}"
+        for i, (a, b) in enumerate(rng.normal(size=(40, 2)))
+    ]
+    train, new = text("a,b,kind\n" + "\n".join(lines)), "a,b\n,1\n"
+    run("fit", train, "-t", "kind", "-m", "bsdr", "-k", "1", "--out", tmp_path / "o")
+    model, found = tmp_path / "o" / "model.gnomon", []
+    for i, content in enumerate((new, new + "50,1\n")):
+        path = text(content, f"{i}.csv")
+        run("predict", model, path, "--out", tmp_path / f"p{i}.csv")
+        found.append(rows(tmp_path / f"p{i}.csv")["probability"][0])
+    assert_allclose(found[0], found[1], rtol=1e-9)
+
+
+def test_one_label_a_class_is_enough_to_fit_but_not_to_score(text, tmp_path, rng):
+    lines = [
+        f"{a:.3f},{b:.3f},{'xy'[i] if i < 2 else ''}"
+        for i, (a, b) in enumerate(rng.normal(size=(12, 2)))
+    ]
+    path = text("a,b,kind\n" + "\n".join(lines))
+    result = run("fit", path, "-t", "kind", "-k", "1", "--out", tmp_path / "o")
+    assert "too few labelled rows to hold some out" in result.stderr
+    assert "held out" not in result.stdout
+
+
+@pytest.mark.parametrize("label", ["", "x"])
+def test_a_report_needs_no_variety_of_labels(text, tmp_path, rng, label):
+    values = rng.normal(size=(12, 2)).round(3).tolist()
+    train = text("a,b,kind\n" + "\n".join(f"{a},{b},{'xy'[a > 0]}" for a, b in values))
+    run("fit", train, "-t", "kind", "-k", "1", "--out", tmp_path / "o")
+    new = text("a,b,kind\n" + "\n".join(f"{a},{b},{label}" for a, b in values), "new.csv")
+    run("report", tmp_path / "o" / "model.gnomon", new, "--out", tmp_path / "r.html")
+
+
+def test_a_table_is_read_for_the_task_of_the_fit(text, tmp_path, rng):
+    """A target of numbers stays one where the new table happens to have whole ones."""
+    values = rng.normal(size=(30, 2)).round(3).tolist()
+    train = text("a,b,t\n" + "\n".join(f"{a},{b},{a + b:.3f}" for a, b in values))
+    run("fit", train, "-t", "t", "-k", "1", "--out", tmp_path / "o")
+    new = text("a,b,t\n" + "\n".join(f"{a},{b},{round(a)}" for a, b in values), "new.csv")
+    said = run("report", tmp_path / "o" / "model.gnomon", new, "--out", tmp_path / "r.html")
+    assert "R²" in said.stdout
+
+
 def test_chunks_are_used_by_dcagm(text, tmp_path, rng):
     codes = np.arange(60) % 2
     lines = [
@@ -428,6 +481,15 @@ def test_links_are_used_by_prpca(text, tmp_path, rng):
     wrong = text("from,to\nn1,nobody\n", "wrong.csv")
     line = fails("fit", path, "--id", "node", "--links", wrong, "--out", tmp_path / "o")
     assert "links 'nobody', which is no row of the table" in line
+    wrong = text("from,to,weight\nn1,n2,heavy\n", "wrong.csv")
+    line = fails("fit", path, "--id", "node", "--links", wrong, "--out", tmp_path / "o")
+    assert "wrong.csv: column 'weight' holds string; weights of links are numbers" in line
+
+
+def test_links_to_a_model_without_them_are_refused(text, tmp_path):
+    path, edges = text("a,b\n1,2\n2,4\n3,7\n"), text("from,to\n1,2\n", "edges.csv")
+    line = fails("fit", path, "-m", "ppca", "--links", edges, "--out", tmp_path / "o")
+    assert "--links is for prpca, not for ppca" in line
 
 
 def test_compare_recommends_and_writes_its_table(table, tmp_path):

@@ -84,6 +84,22 @@ def test_an_unknown_level_is_a_gap_and_said(table):
     assert "'new', not there at the fit" in said[0]
 
 
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        (["1.5", "2", "?", "4"], "has '?' among numbers, so it is texts; empty these cells"),
+        (["1,5", "2,5", "3,5", "4"], "if that is a decimal comma, say --decimal ,"),
+        (["1a", "2b", "3", "4b"], ""),
+    ],
+)
+def test_numbers_that_became_texts_are_told(tmp_path, cells, said):
+    path, notes = tmp_path / "t.csv", []
+    path.write_text("a;b\n" + "".join(f"{cell};{i}\n" for i, cell in enumerate(cells)))
+    plan(read_table(path), report=notes.append)
+    assert said in " ".join(notes)
+    assert len(notes) == bool(said)
+
+
 def test_a_missing_column_is_named(table):
     with pytest.raises(TableError, match="no column 'kind', which the model was fitted on"):
         apply(plan(table(ROWS)), table("a,when\n1,2020-01-01\n"))

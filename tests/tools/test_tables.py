@@ -93,6 +93,7 @@ def test_a_large_file_is_read_in_batches(name, tmp_path, monkeypatch):
         (b"a,b\n1,caf\xe9\n", "t.csv", "is not UTF-8.*--encoding latin-1"),
         (b"a,caf\xe9\n1,2\n", "t.csv", "is not UTF-8"),
         (TEXT, "t.docx", "unknown suffix '.docx'"),
+        (b"a,b\n1,2\n", "t.csv.gz", "cannot be read"),
         (b"PAR1 not really", "t.parquet", "cannot be read"),
         (b"not arrow", "t.feather", "cannot be read"),
         (b"not a zip", "t.npz", "cannot be read"),

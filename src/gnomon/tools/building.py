@@ -44,6 +44,9 @@ def build(asked: Question, ready: Prepared, note, *, progress=False) -> Built:
         raise TableError(f"--model {name} learns from labels; name their column with --target")
     if name == "dcagm" and ready.kind == "numbers":
         raise TableError(f"--model dcagm predicts classes; {asked.target!r} holds numbers")
+    for option, only in (("links", "prpca"), ("chunks", "dcagm")):
+        if getattr(asked, option) is not None and name != only:
+            raise TableError(f"--{option} is for {only}, not for {name}")
     public = "BSDRRegressor" if name == "bsdr" and ready.kind == "numbers" else MODELS[name]
     cls = getattr(gnomon, public)
     components, choice = asked.components, None
@@ -103,15 +106,16 @@ def limit_threads(X):
         threadpool_limits(1, user_api="blas")
 
 
-def fill_gaps(model, X, note):
-    """X without gaps, for a model that takes none: column means, and a note."""
+def fill_gaps(model, X, recipe, note):
+    """X without gaps, for a model that takes none: column means of the fit, and a note."""
     if get_tags(model).input_tags.allow_nan or not hasattr(X, "dtype"):
         return X
     if not isinstance(X, np.ndarray) or not np.isnan(X).any():
         return X
     gaps = int(np.isnan(X).sum())
     note(f"{type(model).__name__} takes no gaps; {gaps} were filled with column means")
-    return np.where(np.isnan(X), np.nanmean(X, axis=0), X)
+    means = np.nanmean(X, axis=0) if recipe.means is None else recipe.means
+    return np.where(np.isnan(X), means, X)
 
 
 def extra_inputs(model, ready: Prepared) -> dict:

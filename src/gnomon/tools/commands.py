@@ -24,7 +24,7 @@ def fit(console, *, path, out, reading, asked):
     table, ready = _prepared(console, path, asked, **reading._asdict())
     model, X, choice = _fitted(console, asked, ready)
     folder = _folder(out)
-    console.wrote(workflow.save_fit(model, folder / "model.gnomon", ready.recipe, asked))
+    console.wrote(workflow.save_fit(model, folder / "model.gnomon", ready, asked))
     subject = _written(console, folder, model, table, ready, asked, X)
     subject.choice = choice
     _conclude(console, subject, _write_report(console, folder / "report.html", subject))
@@ -35,7 +35,7 @@ def _written(console, folder, model, table, ready, asked, X):
     _write_embedding(console, folder / "embedding.csv", model, X, ready, asked.target)
     _write_predictions(console, folder / "predictions.csv", model, X, ready)
     with console.stage("scoring on held-out rows") as tell:
-        score = _score(model, X, ready, tell)
+        score = _score(console, model, X, ready, tell)
     subject = Subject.of(model, table, ready, asked, X, note=console.note)
     subject.score = score
     return subject
@@ -55,7 +55,7 @@ def _fitted(console, asked, ready):
     with console.warnings_as_notes():
         progress = "auto" if console.is_talking else False
         model, choice = building.build(asked, ready, console.note, progress=progress)
-    X = building.fill_gaps(model, ready.X, console.note)
+    X = building.fill_gaps(model, ready.X, ready.recipe, console.note)
     with console.stage(f"fitting {type(model).__name__}") as tell, console.warnings_as_notes():
         if "callback" in model.get_params():
             model.set_params(callback=_teller(tell))
@@ -141,9 +141,9 @@ def report(console, *, model_path, path, out, reading):
     with console.stage(f"reading {path}"):
         table = read_table(path, **reading._asdict())
         ready, asked = workflow.prepare_again(fitted, table, console.note)
-    X = building.fill_gaps(fitted.model, ready.X, console.note)
+    X = building.fill_gaps(fitted.model, ready.X, fitted.recipe, console.note)
     with console.stage("scoring on held-out rows") as tell:
-        score = _score(fitted.model, X, ready, tell)
+        score = _score(console, fitted.model, X, ready, tell)
     subject = Subject.of(fitted.model, table, ready, asked, X, note=console.note)
     subject.score = score
     _conclude(console, subject, _write_report(console, out or Path("report.html"), subject))
@@ -158,7 +158,7 @@ def demo(console, *, out):
     console.say(f"{path}: 178 wines, 13 measurements, 15 labels, one cell in twenty empty")
     table, ready = _prepared(console, path, ASKED)
     model, X, _ = _fitted(console, ASKED, ready)
-    console.wrote(workflow.save_fit(model, folder / "model.gnomon", ready.recipe, ASKED))
+    console.wrote(workflow.save_fit(model, folder / "model.gnomon", ready, ASKED))
     subject = _written(console, folder, model, table, ready, ASKED, X)
     result = _compared(console, ready, ASKED.seed, (2,), models=COMPARED_MODELS)
     console.say(result.recommendation)
@@ -198,7 +198,7 @@ def _opened(console, model_path, path, reading):
     with console.stage(f"reading {path}"):
         table = read_table(path, **reading._asdict())
         X = apply(fitted.recipe, table, console.note)
-    X = building.fill_gaps(fitted.model, X, console.note)
+    X = building.fill_gaps(fitted.model, X, fitted.recipe, console.note)
     id_column = fitted.asked.id
     known = id_column if id_column in table.names else None
     return fitted, table, X, workflow.row_names(table, known, X.shape[0])
@@ -248,9 +248,12 @@ def _write_report(console, path, subject, *, command=None, comparison=None):
     return console.wrote(written)
 
 
-def _score(model, X, ready, tell):
+def _score(console, model, X, ready, tell):
     chunks = ready.chunks if type(model).__name__ == "DCAGM" else None
-    return held_out(model, X, ready.y, ready.kind, chunks=chunks, tell=tell)
+    score = held_out(model, X, ready.y, ready.kind, chunks=chunks, tell=tell)
+    if score is None and ready.y is not None:
+        console.note("there are too few labelled rows to hold some out, so there is no score")
+    return score
 
 
 def _conclude(console, subject, report_path):

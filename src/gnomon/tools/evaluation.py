@@ -66,6 +66,8 @@ def wilson(hits, n, z=1.96):
 
 
 def _prediction(model, X, y, kind, chunks, tell):
+    if not _can_hold_out(y, kind):
+        return None
     rows, predicted = _out_of_fold(model, X, y, chunks, tell)
     if len(rows) < 2:
         return None
@@ -97,6 +99,15 @@ def is_labelled(y):
     if y.dtype == object:
         return np.array([value is not None for value in y])
     return ~np.isnan(y)
+
+
+def _can_hold_out(y, kind):
+    """Whether a labelled row can be spared: of classes, two are left and one has another row."""
+    values = y[is_labelled(y)]
+    if kind == "numbers":
+        return len(values) > 1
+    _, counts = np.unique(values.astype(str), return_counts=True)
+    return len(counts) > 1 and counts.max() > 1
 
 
 def _measure(kind):

@@ -9,6 +9,7 @@
 Columns with one value, without values, or with too many levels are left out and named.
 """
 
+import re
 import tempfile
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from gnomon.tools.columns import as_numbers, as_texts, kind_of
 from gnomon.tools.tables import Table
 
 MAX_LEVELS = 50
+NUMBER = re.compile(r"\s*[-+]?[0-9]+([.,][0-9]+)?(e[-+]?[0-9]+)?\s*", re.IGNORECASE)
 SCALES = ("auto", "standard", "none")
 
 
@@ -57,6 +59,12 @@ class Recipe(NamedTuple):
     def to_notes(self) -> dict:
         """As plain values, for a model file."""
         return self._asdict() | {"features": [f._asdict() for f in self.features]}
+
+    @property
+    def means(self):
+        """Means of the columns of the matrix at the fit, None where they are not known."""
+        raw = self.matrix_names and self.matrix_scale is None
+        return self.matrix_center if raw else np.zeros(len(self.names))
 
     @classmethod
     def from_notes(cls, notes) -> "Recipe":
@@ -111,6 +119,15 @@ class Tally:
             return "has only one value"
         return None
 
+    def doubt(self) -> str | None:
+        """What makes texts of numbers, if most of the texts are numbers."""
+        odd = [level for level in self.levels if not NUMBER.fullmatch(level)]
+        if 2 * len(odd) >= len(self.levels):
+            return None
+        if odd:
+            return f"has {_some(odd)} among numbers, so it is texts; empty these cells"
+        return f"has texts as {min(self.levels)!r}; if that is a decimal comma, say --decimal ,"
+
     def feature(self, name, scaled) -> Feature:
         """The rule for this column."""
         if self.kind == "text":
@@ -122,20 +139,17 @@ class Tally:
         return Feature(name, self.kind, [], np.array([self.mean]), np.array([sd]))
 
 
-def plan(table: Table, *, ignore=(), scale="auto") -> Recipe:
+def plan(table: Table, *, ignore=(), scale="auto", report=lambda text: None) -> Recipe:
     """The rule for a table, from one pass over it; ``ignore`` are columns with another role."""
     for name in ignore:
         table.check(name)
     if table.features:
         return _plan_matrix(table, scale == "standard")
-    tallies: dict[str, Tally] = {}
     names = [name for name in table.names if name not in set(ignore)]
-    for batch in table.batches():
-        for name in names:
-            kind = kind_of(batch.columns[name])
-            if name not in tallies or tallies[name].kind == "empty":
-                tallies[name] = Tally(kind)
-            tallies[name].add(batch.columns[name], f"{table.path}: column {name!r}")
+    tallies = _tallied(table, names)
+    for name, tally in tallies.items():
+        if doubt := tally.doubt():
+            report(f"column {name!r} {doubt}")
     faults = {name: tally.fault() for name, tally in tallies.items()}
     scaled = scale != "none"
     features = [tallies[name].feature(name, scaled) for name in names if not faults[name]]
@@ -146,6 +160,17 @@ def plan(table: Table, *, ignore=(), scale="auto") -> Recipe:
             "columns of numbers or of a few categories are wanted"
         )
     return Recipe(features, [], None, None, left_out, scaled)
+
+
+def _tallied(table, names):
+    tallies: dict[str, Tally] = {}
+    for batch in table.batches():
+        for name in names:
+            kind = kind_of(batch.columns[name])
+            if name not in tallies or tallies[name].kind == "empty":
+                tallies[name] = Tally(kind)
+            tallies[name].add(batch.columns[name], f"{table.path}: column {name!r}")
+    return tallies
 
 
 def apply(recipe: Recipe, table: Table, report=lambda text: None):
@@ -221,9 +246,10 @@ def _mapped(parts, width):
 
 def _plan_matrix(table, scaled):
     (batch,) = table.batches()
-    if not scaled:
-        return Recipe([], list(table.features), None, None, {}, False)
     X = batch.matrix
+    if not scaled:
+        center = None if sparse.issparse(X) else np.nanmean(X, axis=0)
+        return Recipe([], list(table.features), center, None, {}, False)
     if sparse.issparse(X):
         center, mean = None, np.asarray(X.mean(axis=0)).ravel()
         variance = np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2

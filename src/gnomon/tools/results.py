@@ -1,5 +1,6 @@
 """Writing what a model says of a table."""
 
+import re
 import sys
 from collections.abc import Iterable
 
@@ -14,8 +15,10 @@ from gnomon.tools.recipe import Recipe, indicators_of
 
 # Rows that are written at a time.
 BATCH_ROWS = 2**16
-# A spreadsheet runs cells that begin like this; a quote before them keeps them text.
+# A spreadsheet runs cells that begin like this; a quote before them keeps them text. Numbers,
+# as the class -1, do no harm.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
+NUMBER = re.compile(r"[-+]?[0-9]+([.,][0-9]+)?")
 
 
 def write_rows(path, columns: dict):
@@ -97,8 +100,8 @@ def imputed_columns(recipe: Recipe, table, filled, deviations) -> dict:
 
 
 def _imputed_matrix(recipe, matrix, filled, deviations):
-    scale = 1.0 if recipe.matrix_scale is None else recipe.matrix_scale
-    center = 0.0 if recipe.matrix_center is None else recipe.matrix_center
+    raw = recipe.matrix_scale is None
+    scale, center = (1.0, 0.0) if raw else (recipe.matrix_scale, recipe.matrix_center)
     values, columns = filled * scale + center, {}
     for j, name in enumerate(recipe.matrix_names):
         columns[name] = values[:, j]
@@ -166,4 +169,6 @@ def _safe(column):
 
 
 def _safe_text(text):
-    return f"'{text}" if text is not None and text.startswith(FORMULA) else text
+    if text is None or not text.startswith(FORMULA) or NUMBER.fullmatch(text):
+        return text
+    return f"'{text}"

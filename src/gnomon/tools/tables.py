@@ -64,6 +64,9 @@ def read_table(path, *, encoding="utf-8", separator=None, decimal=".") -> Table:
     path = Path(path)
     _check_file(path)
     _explained(path, lambda: codecs.lookup(encoding))
+    for option, value in (("--separator", separator), ("--decimal", decimal)):
+        if value is not None and len(value) != 1:
+            raise TableError(f"{option} {value!r}; one character is wanted")
     suffix = _suffix(path)
     if suffix in READERS:
         return _checked(READERS[suffix](path))
@@ -127,7 +130,9 @@ def _read_text(path, suffix, encoding, separator, decimal):
     options = {
         "read_options": csv.ReadOptions(encoding=encoding, block_size=block, use_threads=not large),
         "parse_options": csv.ParseOptions(
-            delimiter=separator or SEPARATORS.get(suffix) or _sniff(path, encoding),
+            delimiter=separator
+            or SEPARATORS.get(suffix)
+            or _explained(path, lambda: _sniff(path, encoding)),
             newlines_in_values=True,
         ),
         "convert_options": csv.ConvertOptions(strings_can_be_null=True, decimal_point=decimal),

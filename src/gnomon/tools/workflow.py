@@ -9,6 +9,7 @@ import gnomon
 from gnomon.exceptions import ModelFileError, TableError
 from gnomon.tools import modelfile
 from gnomon.tools.columns import as_numbers, as_texts, kind_of
+from gnomon.tools.evaluation import is_labelled
 from gnomon.tools.recipe import SCALES, Recipe, apply, plan
 from gnomon.tools.tables import Table, read_table
 
@@ -85,12 +86,15 @@ def prepare(table: Table, asked: Question, note) -> Prepared:
     for name, role in ((asked.target, "target"), (asked.id, "id"), (asked.chunks, "chunk column")):
         if name is not None:
             table.check(name, role)
-    recipe = plan(table, ignore=[name for name in roles if name], scale=asked.scale)
+    used = [name for name in roles if name]
+    recipe = plan(table, ignore=used, scale=asked.scale, report=note)
     for name, reason in recipe.left_out.items():
         note(f"column {name!r} {reason}; left out")
     X = apply(recipe, table, note)
     ids = row_names(table, asked.id, X.shape[0])
     y, kind = _target(table, asked)
+    if asked.target is not None:
+        _check_variety(table, asked.target, y, kind)
     chunks = None if asked.chunks is None else _chunk_ids(table.column(asked.chunks))
     links = None if asked.links is None else _read_links(asked.links, ids)
     return Prepared(X, y, kind, ids, chunks, links, recipe)
@@ -113,15 +117,17 @@ def prepare_again(fitted: Fitted, table: Table, note) -> tuple[Prepared, Questio
     if asked.id not in table.names:
         asked = asked._replace(id=None)
     y, kind = _target(table, asked)
+    if y is None:
+        asked = asked._replace(target=None)
     ids = row_names(table, asked.id, X.shape[0])
     return Prepared(X, y, kind, ids, None, None, fitted.recipe), asked
 
 
-def save_fit(model, path, recipe: Recipe, asked: Question):
-    """The model file with the rule for its tables."""
+def save_fit(model, path, ready: Prepared, asked: Question):
+    """The model file with the rule for its tables, and what the target was taken for."""
     links = None if asked.links is None else str(asked.links)
-    question = asked._replace(links=links)._asdict()
-    notes = {"recipe": recipe.to_notes(), "question": question}
+    question = asked._replace(links=links, task=ready.kind or asked.task)._asdict()
+    notes = {"recipe": ready.recipe.to_notes(), "question": question}
     return modelfile.save(model, path, notes=notes)
 
 
@@ -139,15 +145,15 @@ def load_fit(path) -> Fitted:
 
 
 def _target(table, asked):
+    """The target and what it holds; None for both where there is none."""
     if asked.target is None:
         return None, None
     column = table.column(asked.target)
     texts = as_texts(column)
     missing = np.array([text is None or text == asked.unlabelled for text in texts])
     if missing.all():
-        raise TableError(f"the target {asked.target!r} of {table.path} has no value")
+        return None, None
     kind = _task(column, texts[~missing], asked)
-    _check_variety(table, asked.target, texts[~missing], kind)
     if kind == "classes":
         return np.where(missing, None, texts), kind
     pairs = zip(texts, missing, strict=True)
@@ -167,17 +173,20 @@ def _task(column, texts, asked):
     return "classes"
 
 
-def _check_variety(table, name, texts, kind):
-    values = set(texts)
+def _check_variety(table, name, y, kind):
+    if y is None:
+        raise TableError(f"the target {name!r} of {table.path} has no value")
+    known = y[is_labelled(y)]
+    values = set(known)
     if len(values) == 1:
         raise TableError(
             f"the target {name!r} of {table.path} has only one value, {values.pop()!r}; "
             "two at least are wanted"
         )
-    if kind == "classes" and len(values) > max(FEW_CLASSES, len(texts) // 2):
+    if kind == "classes" and len(values) > max(FEW_CLASSES, len(known) // 2):
         raise TableError(
             f"the target {name!r} of {table.path} has {len(values)} different texts in "
-            f"{len(texts)} rows; it looks like a name, not like classes"
+            f"{len(known)} rows; it looks like a name, not like classes"
         )
 
 
@@ -203,6 +212,16 @@ def _read_links(path, ids):
             f"{path} links {unknown[0]!r}, which is no row of the table; "
             "rows are named by --id, or numbered from 1"
         )
-    weights = as_numbers(edges.column(edges.names[2])) if len(edges.names) > 2 else None
+    weights = _link_weights(edges) if len(edges.names) > 2 else None
     pairs = list(zip(*ends, strict=True))
     return gnomon.Links.from_edges(pairs, nodes=ids, weights=weights)
+
+
+def _link_weights(edges):
+    name = edges.names[2]
+    column = edges.column(name)
+    if kind_of(column) != "number":
+        raise TableError(
+            f"{edges.path}: column {name!r} holds {column.type}; weights of links are numbers"
+        )
+    return as_numbers(column)
