@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PAPERS := paper-yytkw06 paper-lyz09 paper-g13
 
-.PHONY: help demo test test-slow lint bench docs papers clean
+.PHONY: help demo test test-slow lint bench docs papers $(PAPERS) clean
 
 help:
 	@echo "make demo       fit the models on bundled data and write a report"
@@ -49,13 +50,17 @@ docs: $(READY)
 # OPTIONS=--quick for few repeats on small sets, kept apart; a run that was stopped goes on.
 papers: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group bench
-	for paper in yytkw06 lyz09 g13; do $(BIN)/python -m benchmarks.papers.$$paper $(OPTIONS) || exit 1; done
+	$(MAKE) --jobs 2 $(PAPERS)
 ifeq ($(findstring --quick,$(OPTIONS)),)
 	$(BIN)/python -m benchmarks.dcagm_accuracy
 	PYTHONPATH=. $(BIN)/python benchmarks/prpca_accuracy.py
 	$(BIN)/python -m benchmarks.papers.pictures
 	$(BIN)/python -m benchmarks.papers.page
 endif
+
+# One thread for each, so that two run side by side.
+$(PAPERS): paper-%: $(READY)
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.papers.$* $(OPTIONS)
 
 clean:
 	rm -rf $(VENV) docs/_build docs/api docs/gallery demo

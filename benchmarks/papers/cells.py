@@ -2,7 +2,9 @@
 
 A run appends a line of JSON for each cell and skips those it finds finished, so that it goes on
 where it stopped and tries again what failed. The summary, with versions and machine, is what is
-committed.
+committed. A row of the committed summary stays as long as it has more repeats than the run at
+hand, so that a short run, or one without the earlier cells, takes nothing away; to measure afresh
+after a change, remove the summary and the cells.
 """
 
 import argparse
@@ -19,6 +21,8 @@ from benchmarks.papers.data import MissingDataError
 
 RESULTS = Path(__file__).parents[1] / "results" / "papers"
 RUNS = Path(__file__).parents[1] / ".runs"
+# What tells rows of a summary apart.
+KEY = ("table", "data", "method", "size", "measure")
 
 
 def arguments(description):
@@ -37,7 +41,7 @@ class Cells:
     def __init__(self, paper, time_limit=np.inf, *, quick=False):
         RUNS.mkdir(exist_ok=True)
         # A quick run leaves the committed results alone.
-        self.folder = RUNS if quick else RESULTS
+        self.summary = (RUNS if quick else RESULTS) / f"{paper}.json"
         self.paper, self.path = paper, RUNS / f"{paper}.jsonl"
         self.deadline = time.monotonic() + time_limit
         self.done = {}
@@ -68,33 +72,34 @@ class Cells:
         print(key, values, f"{record['seconds']:.1f} s", flush=True)
 
     def means(self):
-        """Mean, standard deviation and number of repeats, by the key and the measure."""
+        """Mean, standard deviation, number of repeats and mean seconds, by key and measure."""
         groups = defaultdict(list)
-        for (table, data, method, size, _), record in self.done.items():
+        for (*cell, _), record in self.done.items():
             for measure, value in record["values"].items():
                 if measure != "failure":
-                    groups[table, data, method, size, measure].append(value)
-        return {
-            key: (float(np.mean(v)), float(np.std(v, ddof=1)) if len(v) > 1 else 0.0, len(v))
-            for key, v in groups.items()
-        }
+                    groups[*cell, measure].append((value, record["seconds"]))
+        return {key: _summed(pairs) for key, pairs in groups.items()}
+
+    def reached(self):
+        """Cells of which this run or the summary has a repeat."""
+        return {key[:-1] for key in (*self.done, *self._stored())}
+
+    def _stored(self):
+        """Rows of the summary as it is, by their keys."""
+        rows = json.loads(self.summary.read_text())["rows"] if self.summary.exists() else []
+        return {tuple(row[part] for part in KEY): row for row in rows}
 
     def write(self, published, notes):
         """Write the summary: a record for each cell, with the paper's figure where it has one."""
-        rows = []
-        for key, (mean, sd, count) in sorted(self.means().items(), key=str):
-            paper = published.get(key)
-            row = dict(zip(("table", "data", "method", "size", "measure"), key, strict=True))
-            row |= {"ours": round(mean, 4), "sd": round(sd, 4), "repeats": count}
-            if paper is not None:
-                row |= {"paper": paper[0], "paper_sd": paper[1]}
-                row["difference"] = round(mean - paper[0], 4)
-            rows.append(row)
-        self.folder.mkdir(parents=True, exist_ok=True)
+        rows = self._stored()
+        for key, own in self.means().items():
+            rows[key] = _longer(dict(zip(KEY, key, strict=True)) | own, rows.get(key))
+        rows = [_beside(rows[key], published.get(key)) for key in sorted(rows, key=str)]
         summary = {"paper": self.paper, **_circumstances(), "notes": notes, "rows": rows}
         summary["failed"] = self._failures()
         summary["skipped"] = self.skipped
-        (self.folder / f"{self.paper}.json").write_text(json.dumps(summary, indent=1) + "\n")
+        self.summary.parent.mkdir(parents=True, exist_ok=True)
+        self.summary.write_text(json.dumps(summary, indent=1) + "\n")
         _print(rows)
 
     def _failures(self):
@@ -103,6 +108,30 @@ class Cells:
             if "failure" in record["values"]:
                 found[f"{table}, {data}, {method}, {size}"] = record["values"]["failure"]
         return found
+
+
+def _summed(pairs):
+    """Mean, standard deviation and number of the values, and the mean of their seconds."""
+    values, seconds = zip(*pairs, strict=True)
+    sd = np.std(values, ddof=1) if len(values) > 1 else 0.0
+    rounded = {"ours": round(float(np.mean(values)), 4), "sd": round(float(sd), 4)}
+    return rounded | {"repeats": len(values), "seconds": round(float(np.mean(seconds)), 3)}
+
+
+def _longer(own, stored):
+    """Of two rows of a cell the one with more repeats; one without seconds takes the other's."""
+    if stored is None or own["repeats"] >= stored["repeats"]:
+        return own
+    return {"seconds": own["seconds"]} | stored
+
+
+def _beside(row, paper):
+    """A row beside the paper's figure, if there is one."""
+    row = {name: value for name, value in row.items() if name != "difference"}
+    if paper is None:
+        return row
+    figures = {"paper": paper[0], "paper_sd": paper[1]}
+    return row | figures | {"difference": round(row["ours"] - paper[0], 4)}
 
 
 def _circumstances():

@@ -1,10 +1,14 @@
-"""What might make PIE differ from [YYTKW06]: the images, their preparation, the scale of axes."""
+"""What might make figures differ from [YYTKW06], apart from the models.
+
+On PIE the images, their preparation and the scale of axes; on Yeast the classifier.
+"""
 
 from functools import partial
 
 import numpy as np
 from benchmarks.papers.data import prepared
-from benchmarks.papers.methods_yytkw06 import Task, few_labels, neighbour_error
+from benchmarks.papers.methods_yytkw06 import METHODS, Task, few_labels, task
+from benchmarks.papers.scores_yytkw06 import neighbour_error, svm_scores
 from sklearn.decomposition import PCA
 
 SIZES = (5, 10, 20)
@@ -12,6 +16,14 @@ REPEATS = 5
 PEOPLE = 10
 # Powers of the standard deviation that each axis is divided by: 0 is PCA, 1 is whitened.
 POWERS = (0.0, 1.0, 1.5, 2.0)
+CLASSIFIERS = {
+    "C = 10": {"C": 10},
+    "C = 1": {"C": 1},
+    "balanced weights": {"class_weight": "balanced"},
+    "thresholds by share": {"by_share": True},
+}
+CLASSIFIER_REPEATS = 10
+CLASSIFIED = [("FULL", 0), *((method, q) for method in ("PCA", "PLS", "S2PPCA") for q in SIZES)]
 
 
 def images(name):
@@ -30,7 +42,19 @@ def error(name, power, q, repeat):
     return neighbour_error(Z / Z.std(axis=0) ** power, Task(X, y, shown, shown >= 0))
 
 
-def run(cells):
+def classified(method, change, q, repeat):
+    Z = METHODS[method]("yeast", repeat, q)
+    return svm_scores(Z, task("yeast", repeat), **CLASSIFIERS[change])
+
+
+def run(cells, names, repeats):
+    if "pie" in names:
+        run_images(cells)
+    if "yeast" in names:
+        run_classifiers(cells, min(repeats, CLASSIFIER_REPEATS))
+
+
+def run_images(cells):
     names = ("pie, ten people, lossless", "pie, ten people, JPEG", "pie, rows as stored", "pie")
     for name in names:
         for repeat in range(REPEATS if "ten" in name else 1):
@@ -38,3 +62,11 @@ def run(cells):
                 for q in SIZES:
                     key = ("Check", name, f"PCA, axes / sd^{power:g}", q, repeat)
                     cells.run(key, partial(error, name, power, q, repeat))
+
+
+def run_classifiers(cells, repeats):
+    for repeat in range(repeats):
+        for method, q in CLASSIFIED:
+            for change in CLASSIFIERS:
+                key = ("Check", "yeast", f"{method}, {change}", q, repeat)
+                cells.run(key, partial(classified, method, change, q, repeat))

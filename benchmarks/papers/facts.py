@@ -2,9 +2,11 @@
 
 from statistics import mean
 
-from benchmarks.papers.verdicts import VARIANTS, by_place, cause, judged, place, verdict
+from benchmarks.papers.verdicts import VARIANTS, by_place, judged, place, reason, verdict
 
 NOT_MEASURED = "not measured"
+SIZES = (5, 10, 20)
+MEASURES = ("F1 macro", "F1 micro", "AUC")
 
 
 def yytkw06(rows):
@@ -15,7 +17,13 @@ def yytkw06(rows):
         "text": _signed([r["difference"] for r in printed(rows, ("tdt2", "ng20"), "PCA")]),
         "text_labelled": _signed(less_printed(rows, index, ("tdt2", "ng20"))),
         "rcv1": _signed([r["difference"] for r in printed(rows, ("rcv1",), "PCA")]),
-        "open": still_open(rows, index),
+        "rcv1_labelled": _signed(less_printed(rows, index, ("rcv1",))),
+        "share": good_by_set(rows, index, "s = 0.15"),
+        "beyond": worse_by_set(rows, index, "out of reach"),
+        "open": worse_by_set(rows, index, "not found"),
+        "bounds": bounds(index, "yeast"),
+        "full": _size([r["difference"] for r in printed(rows, ("yeast",), "FULL")]),
+        "classifiers": classifiers(rows, index),
         "auto": automatic(rows, index),
         "lda": below(rows, "LDA"),
         "pca": below(rows, "PCA"),
@@ -82,22 +90,71 @@ def variants(rows, index):
 
 def _near(rows, index, model, variant):
     """Count of figures not worse than the paper's, and mean distance in its deviations."""
-    name = model if variant == "none" else f"{model}, {variant}"
-    pairs = [(r, index.get(place(r, name))) for r in rows if r["method"] == model and "paper" in r]
-    pairs = [(row, tried) for row, tried in pairs if tried]
+    pairs = tried_pairs(rows, index, model, variant)
     good = sum(judged(tried, row) != "worse" for row, tried in pairs)
     far = [abs(tried["ours"] - row["paper"]) / row["paper_sd"] for row, tried in pairs]
-    return f"{good} of {len(pairs)} | {_text(far, '.1f')}"
+    return f"{good} of {len(pairs)} | {mean(far):.1f}" if pairs else " | "
 
 
-def still_open(rows, index):
-    """The worse figures without a cause, by data set and method."""
+def tried_pairs(rows, index, model, variant):
+    """Printed rows of a model with those of a change to it."""
+    name = model if variant == "none" else f"{model}, {variant}"
+    pairs = [(r, index.get(place(r, name))) for r in rows if r["method"] == model and "paper" in r]
+    return [(row, tried) for row, tried in pairs if tried]
+
+
+def good_by_set(rows, index, variant):
+    """How many figures of S2PPCA a change leaves not worse, by data set."""
+    found = {}
+    for row, tried in tried_pairs(rows, index, "S2PPCA", variant):
+        found.setdefault(row["data"], []).append(judged(tried, row) != "worse")
+    return ", ".join(f"{name} {sum(good)} of {len(good)}" for name, good in found.items())
+
+
+def worse_by_set(rows, index, why):
+    """The worse figures with this reason, by data set and method."""
     found = {}
     for row in rows:
-        if verdict(row) == "worse" and not cause(row, index):
+        if verdict(row) == "worse" and reason(row, index)[0] == why:
             found.setdefault((row["data"], row["method"]), []).append(row["size"])
     parts = [f"{m} on {d} ({len(sizes)})" for (d, m), sizes in sorted(found.items())]
     return ", ".join(parts) if parts else "none"
+
+
+def bounds(index, name):
+    """The figures of S2PPCA on a set beside those of fits that are told all labels."""
+    told = [f"all labels{noise}{y}" for noise in ("", ", noise fixed") for y in ("", ", with y")]
+    heads = "".join(f" | {measure}, {q}" for q in SIZES for measure in MEASURES)
+    lines = [f"| fit{heads} |", "|---" * (1 + len(SIZES) * len(MEASURES)) + "|"]
+    for title, method, column in (
+        ("the paper's", "S2PPCA", "paper"),
+        ("ours", "S2PPCA", "ours"),
+        *((fit, f"S2PPCA, {fit}", "ours") for fit in told),
+    ):
+        keys = [("Table 3", name, method, q, measure) for q in SIZES for measure in MEASURES]
+        cells = [f"{index[key][column]:.3f}" if key in index else "" for key in keys]
+        lines.append(f"| {title} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def classifiers(rows, index):
+    """How many figures on Yeast are within by each change to the SVM: of others, of S2PPCA."""
+    part = [r for r in rows if (r["table"], r["data"]) == ("Check", "yeast")]
+    changes = dict.fromkeys(row["method"].split(", ", 1)[1] for row in part)
+    lines = ["| change of the SVM | FULL, PCA and PLS: within | S2PPCA: within |", "|---|---|---|"]
+    for change in ("none", *changes):
+        counts = [_within(index, names, change) for names in (("FULL", "PCA", "PLS"), ("S2PPCA",))]
+        lines.append(f"| {change} | {' | '.join(counts)} |")
+    return "\n".join(lines)
+
+
+def _within(index, methods, change):
+    found = []
+    for key, row in list(index.items()):
+        if key[:2] == ("Table 3", "yeast") and row["method"] in methods and "paper" in row:
+            check = ("Check", "yeast", f"{row['method']}, {change}", *key[3:])
+            found.append(judged(row if change == "none" else index[check], row) == "within")
+    return f"{sum(found)} of {len(found)}"
 
 
 def automatic(rows, index):
@@ -116,11 +173,11 @@ def below(rows, rival):
 
 
 def checks(rows):
-    part = [row for row in rows if row["table"] == "Check"]
+    part = [row for row in rows if row["table"] == "Check" and row["measure"] == "error"]
     lines = ["| images | axes | 5 | 10 | 20 |", "|---|---|---|---|---|"]
     for data, method in dict.fromkeys((row["data"], row["method"]) for row in part):
         own = {r["size"]: r["ours"] for r in part if (r["data"], r["method"]) == (data, method)}
-        cells = " | ".join(f"{own[q]:.3f}" for q in (5, 10, 20))
+        cells = " | ".join(f"{own[q]:.3f}" for q in SIZES)
         lines.append(f"| {data} | {method} | {cells} |")
     return "\n".join(lines) if part else NOT_MEASURED
 

@@ -226,7 +226,8 @@ def run_figure(cells, names, repeat):
 def not_reached(cells):
     """A note on the sizes of Figures 2 and 3 that a run has not come to."""
     wanted = [(name, m, q) for name in SIZES for q in SIZES[name] for m in (*BSDRS, *BASELINES)]
-    left = [(name, q) for name, m, q in wanted if ("Figure 2", name, m, q, 0) not in cells.done]
+    there = cells.reached()
+    left = [(name, q) for name, m, q in wanted if ("Figure 2", name, m, q) not in there]
     places = ", ".join(f"{name} R = {q}" for name, q in dict.fromkeys(left))
     note = f"Not complete for want of time: {places}; the next run goes on there."
     return {"not reached": note} if left else {}

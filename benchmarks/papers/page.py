@@ -8,8 +8,8 @@ import re
 from pathlib import Path
 
 from benchmarks.papers import facts
-from benchmarks.papers.cells import RESULTS
-from benchmarks.papers.verdicts import VERDICTS, by_place, cause, tally, verdict
+from benchmarks.papers.cells import KEY, RESULTS
+from benchmarks.papers.verdicts import REASONS, VERDICTS, by_place, reason, tally, verdict
 
 PAGE = Path(__file__).parents[2] / "docs" / "reproduction.md"
 TEXTS = Path(__file__).parent / "texts"
@@ -46,21 +46,28 @@ def own_table(rows):
     lines.append("|---|---|---|---|---|---|---|---|---|---|---|")
     for row in rows:
         if result := verdict(row):
-            why = (cause(row, index) or "not found") if result == "worse" else ""
+            why = reason(row, index)[1] if result == "worse" else ""
             start = f"| {row['table']} | {row['data']} | {row['method']} | {row['size']} "
             lines.append(f"{start}| {row['measure']} | {compared(row)} | {result} | {why} |")
     return "\n".join(lines)
 
 
 def summary_table(summaries):
-    lines = ["| paper | method | figures | within | better | worse | of which explained |"]
-    lines.append("|---|---|---|---|---|---|---|")
+    heads = " | ".join((*VERDICTS, *REASONS))
+    lines = [f"| paper | method | figures | {heads} |", "|---" * 9 + "|"]
     for summary in summaries:
         for method, counts in tally(summary["rows"]).items():
             figures = sum(counts[v] for v in VERDICTS)
-            numbers = " | ".join(str(counts[v]) for v in (*VERDICTS, "explained"))
+            numbers = " | ".join(str(counts[v]) for v in (*VERDICTS, *REASONS))
             lines.append(f"| [{summary['paper']}] | {method} | {figures} | {numbers} |")
     return "\n".join(lines)
+
+
+def hours(summary):
+    """The time that the cells of a paper took, as far as it was recorded."""
+    cells = {tuple(row[part] for part in KEY[:-1]): row for row in summary["rows"]}
+    seconds = sum(row.get("seconds", 0) * row["repeats"] for row in cells.values())
+    return f"{seconds / 3600:.1f} h for [{summary['paper']}]"
 
 
 def folded(title, text):
@@ -120,7 +127,9 @@ def others(paper):
 def main():
     paths = {name: RESULTS / f"{name}.json" for name in PAPERS}
     stored = {name: json.loads(p.read_text()) for name, p in paths.items() if p.exists()}
-    text = (TEXTS / "head.md").read_text().format(summary=summary_table(stored.values()))
+    text = (TEXTS / "head.md").read_text()
+    times = ", ".join(hours(summary) for summary in stored.values())
+    text = text.format(summary=summary_table(stored.values()), hours=times)
     for paper in PAPERS:
         if paper in stored:
             text += "\n" + section(stored[paper])

@@ -1,13 +1,17 @@
+import json
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.linalg import subspace_angles
+from sklearn.cross_decomposition import PLSRegression
+from sklearn.decomposition import PCA
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.papers import cells as module
+from benchmarks.papers import methods_yytkw06 as methods
 from benchmarks.papers.data import MissingDataError, load
 from benchmarks.papers.em_yytkw06 import paper_em
 from benchmarks.papers.page import own_table, table
@@ -36,8 +40,30 @@ def test_a_run_goes_on_where_it_stopped(cells):
     again.run(("Table 1", "data", "method", 2, 0), compute)
     again.run(("Table 1", "data", "method", 2, 1), compute)
     assert len(calls) == 2
-    mean, sd, count = again.means()["Table 1", "data", "method", 2, "error"]
-    assert (mean, sd, count) == (0.25, 0.0, 2)
+    found = again.means()["Table 1", "data", "method", 2, "error"]
+    assert (found["ours"], found["sd"], found["repeats"]) == (0.25, 0.0, 2)
+
+
+def test_a_summary_keeps_rows_that_have_more_repeats_than_the_run(cells):
+    def key(method, repeat):
+        return "Table 1", "data", method, 2, repeat
+
+    first = cells()
+    for repeat in range(3):
+        first.run(key("longer", repeat), lambda: {"error": 0.5})
+    first.run(key("shorter", 0), lambda: {"error": 0.5})
+    first.write({}, {})
+    first.path.unlink()
+    second = cells()
+    for method, repeat in [("longer", 0), ("shorter", 0), ("shorter", 1), ("new", 0)]:
+        second.run(key(method, repeat), lambda: {"error": 0.25})
+    figure = {("Table 1", "data", "longer", 2, "error"): (0.4, 0.1)}
+    second.write(figure, {})
+    rows = json.loads(second.summary.read_text())["rows"]
+    found = {row["method"]: (row["ours"], row["repeats"]) for row in rows}
+    assert found == {"longer": (0.5, 3), "new": (0.25, 1), "shorter": (0.25, 2)}
+    assert rows[0]["difference"] == pytest.approx(0.1)
+    assert second.reached() == {key(method, 0)[:-1] for method in found}
 
 
 def test_failures_and_missing_data_are_named_and_left_out_of_means(cells):
@@ -83,7 +109,49 @@ def test_a_worse_figure_names_the_change_that_explains_it():
     principal = row | {"method": "PCA", "ours": 0.7, "paper": 0.6, "paper_sd": 0.02}
     assert "PCA differs too: +0.100" in own_table([own, principal | {"difference": 0.1}])
     assert "not found" in own_table([own, principal | {"ours": 0.5, "difference": -0.1}])
-    assert tally([own, tried])["SPPCA"] == {"within": 0, "better": 0, "worse": 1, "explained": 1}
+    assert tally([own, tried])["SPPCA"]["explained"] == 1
+
+
+def test_a_change_that_is_good_for_all_measures_of_a_cell_comes_first():
+    row = {"table": "Table 3", "data": "d", "size": 5, "repeats": 3, "sd": 0.01, "difference": -0.1}
+    own = {"method": "SPPCA", "ours": 0.4, "paper": 0.5, "paper_sd": 0.02}
+    rows = [row | own | {"measure": measure} for measure in ("F1 micro", "AUC")]
+    half = [
+        row | {"method": "SPPCA, with y", "measure": measure, "ours": ours}
+        for measure, ours in (("F1 micro", 0.3), ("AUC", 0.5))
+    ]
+    page = own_table(rows + half)
+    assert "with y: 0.500, with F1 micro worse |" in page
+    assert tally(rows + half)["SPPCA"]["not found"] == 1
+    whole = [r | {"method": "SPPCA, noise fixed", "ours": 0.48} for r in rows]
+    assert own_table(rows + half + whole).count("noise fixed: 0.480 |") == 2
+
+
+@pytest.mark.parametrize("told, expected", [(0.55, "out of reach"), (0.53, "not found")])
+def test_a_worse_figure_is_out_of_reach_if_all_labels_do_not_suffice(told, expected):
+    row = {"table": "Table 2", "data": "d", "size": 5, "measure": "error", "repeats": 3, "sd": 0.01}
+    own = {"method": "S2PPCA", "ours": 0.6, "paper": 0.5, "paper_sd": 0.02, "difference": 0.1}
+    rows = [row | own, row | {"method": "S2PPCA, all labels", "ours": 0.58}]
+    assert tally(rows)["S2PPCA"]["not found"] == 1
+    rows += [row | {"method": "S2PPCA, all labels, noise fixed", "ours": told}]
+    assert tally(rows)["S2PPCA"][expected] == 1
+    assert ("out of reach: with all labels 0.550" in own_table(rows)) == (told == 0.55)
+
+
+def test_principal_components_of_the_rows_shown_are_found_in_their_span(rng, monkeypatch):
+    X = rng.standard_normal((30, 50))
+    known = np.arange(30) < 8
+    given = methods.Task(X, np.arange(30) % 2, np.where(known, np.arange(30) % 2, -1), known)
+    monkeypatch.setattr(methods, "task", lambda name, repeat: given)
+    methods.span.cache_clear()
+    expected = PCA(3).fit(X[known]).transform(X)
+    found = methods.pca_labelled("any", 0, 3)
+    assert np.abs(found) == pytest.approx(np.abs(expected))
+    shown = X[known] - X[known].mean(axis=0)
+    slow = PLSRegression(2, scale=False).fit(shown, methods.indicators(given)).x_rotations_
+    expected = (X - X[known].mean(axis=0)) @ slow
+    assert np.abs(methods.pls("any", 0, 2)) == pytest.approx(np.abs(expected))
+    methods.span.cache_clear()
 
 
 def test_all_printed_figures_are_there():
