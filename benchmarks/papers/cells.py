@@ -122,7 +122,7 @@ def _longer(own, stored):
     """Of two rows of a cell the one with more repeats; one without seconds takes the other's."""
     if stored is None or own["repeats"] >= stored["repeats"]:
         return own
-    return {"seconds": own["seconds"]} | stored
+    return stored | {"seconds": stored.get("seconds", own["seconds"])}
 
 
 def _beside(row, paper):

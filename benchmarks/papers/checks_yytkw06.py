@@ -12,6 +12,7 @@ from benchmarks.papers.scores_yytkw06 import neighbour_error, svm_scores
 from sklearn.decomposition import PCA
 
 SIZES = (5, 10, 20)
+# Of ten people; all of PIE is done once.
 REPEATS = 5
 PEOPLE = 10
 # Powers of the standard deviation that each axis is divided by: 0 is PCA, 1 is whitened.
@@ -22,7 +23,6 @@ CLASSIFIERS = {
     "balanced weights": {"class_weight": "balanced"},
     "thresholds by share": {"by_share": True},
 }
-CLASSIFIER_REPEATS = 10
 CLASSIFIED = [("FULL", 0), *((method, q) for method in ("PCA", "PLS", "S2PPCA") for q in SIZES)]
 
 
@@ -49,15 +49,15 @@ def classified(method, change, q, repeat):
 
 def run(cells, names, repeats):
     if "pie" in names:
-        run_images(cells)
+        run_images(cells, repeats)
     if "yeast" in names:
-        run_classifiers(cells, min(repeats, CLASSIFIER_REPEATS))
+        run_classifiers(cells, repeats)
 
 
-def run_images(cells):
+def run_images(cells, repeats):
     names = ("pie, ten people, lossless", "pie, ten people, JPEG", "pie, rows as stored", "pie")
     for name in names:
-        for repeat in range(REPEATS if "ten" in name else 1):
+        for repeat in range(min(REPEATS, repeats) if "ten" in name else 1):
             for power in POWERS if name == "pie" else POWERS[:2]:
                 for q in SIZES:
                     key = ("Check", name, f"PCA, axes / sd^{power:g}", q, repeat)

@@ -150,10 +150,11 @@ def classifiers(rows, index):
 
 def _within(index, methods, change):
     found = []
-    for key, row in list(index.items()):
-        if key[:2] == ("Table 3", "yeast") and row["method"] in methods and "paper" in row:
-            check = ("Check", "yeast", f"{row['method']}, {change}", *key[3:])
-            found.append(judged(row if change == "none" else index[check], row) == "within")
+    for row in index.values():
+        if row["data"] == "yeast" and row["method"] in methods and "paper" in row:
+            check = "Check", *place(row, f"{row['method']}, {change}")[1:]
+            tried = row if change == "none" else index.get(check)
+            found += [judged(tried, row) == "within"] if tried else []
     return f"{sum(found)} of {len(found)}"
 
 

@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.papers import cells as module
 from benchmarks.papers import methods_yytkw06 as methods
+from benchmarks.papers import page
 from benchmarks.papers.data import MissingDataError, load
 from benchmarks.papers.em_yytkw06 import paper_em
 from benchmarks.papers.page import own_table, table
@@ -173,3 +174,18 @@ def test_the_papers_own_steps_reach_the_maximum_of_the_library(rng):
     W, noise = paper_em(centred[:60], y[:60], centred[60:], 2, rng)
     assert noise == pytest.approx(best.noise_variance_, rel=1e-3)
     assert subspace_angles(W, best.components_.T).max() < 1e-3
+
+
+def test_the_page_is_what_the_committed_results_say(tmp_path, monkeypatch):
+    committed = page.PAGE.read_text()
+    monkeypatch.setattr(page, "PAGE", tmp_path / "page.md")
+    page.main()
+    start, rest = page.PAGE.read_text().split("## [PGK07]")
+    assert committed.split("## [LYZ09]")[0] == start.split("## [LYZ09]")[0]
+    assert committed.split("## [G13]")[1] == rest.split("## [G13]")[1]
+
+
+def test_the_time_of_a_paper_counts_every_cell_once():
+    row = {"table": "Table 3", "data": "d", "method": "PCA", "size": 5, "repeats": 3}
+    rows = [row | {"measure": measure, "seconds": 1200} for measure in ("AUC", "F1 macro")]
+    assert page.hours({"paper": "P", "rows": rows}) == "1.0 h for [P]"
