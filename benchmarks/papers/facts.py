@@ -12,7 +12,7 @@ MEASURES = ("F1 macro", "F1 micro", "AUC")
 def yytkw06(rows):
     index = by_place(rows)
     return {
-        "whitened": _size(gaps(rows, "Table 2", "S2PPCA", "PCA whitened")),
+        "whitened": _size(gaps(rows, "Table 2", "S2PPCA", "PCA whitened"), ".4f"),
         "variants": variants(rows, index),
         "text": _signed([r["difference"] for r in printed(rows, ("tdt2", "ng20"), "PCA")]),
         "text_labelled": _signed(less_printed(rows, index, ("tdt2", "ng20"))),
@@ -214,8 +214,8 @@ def _text(values, style):
     return format(mean(values), style) if values else NOT_MEASURED
 
 
-def _size(values):
-    return _text([abs(value) for value in values], ".3f")
+def _size(values, style=".3f"):
+    return _text([abs(value) for value in values], style)
 
 
 def _signed(values):

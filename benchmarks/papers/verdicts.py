@@ -1,7 +1,5 @@
 """Ours beside the paper's: within two of its standard deviations, better or worse, and why."""
 
-from operator import itemgetter
-
 OURS = ("SPPCA", "S2PPCA", "PRPCA", "BSDR", "BSDR gibbs", "BSDR variational", "BSDR columnwise")
 # Measures of which less is better.
 LESS = ("error", "steps")
@@ -58,18 +56,14 @@ def cause(row, index):
 
 
 def by_variant(row, index):
-    """The first change that makes all measures of a cell good, else the first good for this one."""
+    """The first change with which no printed measure of the cell is worse; else empty."""
     cell = place(row, row["method"])[:-1]
     printed = [r for key, r in index.items() if key[:-1] == cell and "paper" in r]
-    found = []
     for variant in VARIANTS:
         name = f"{row['method']}, {variant}"
-        worse = [r["measure"] for r in printed if not_good(r, index.get(place(r, name)))]
-        if row["measure"] not in worse:
-            others = f", with {' and '.join(worse)} worse" if worse else ""
-            text = f"{variant}: {index[place(row, name)]['ours']:.3f}{others}"
-            found.append((bool(worse), text))
-    return min(found, key=itemgetter(0))[1] if found else ""
+        if not any(not_good(r, index.get(place(r, name))) for r in printed):
+            return f"{variant}: {index[place(row, name)]['ours']:.3f}"
+    return ""
 
 
 def not_good(row, tried):
@@ -89,7 +83,7 @@ def by_principal(row, index):
 def bound(row, index):
     """The best of the projections told all labels, if they are worse too; else empty."""
     told = [index.get(place(row, f"{row['method']}, {name}")) for name in BOUNDS]
-    if not all(told) or not all(not_good(row, other) for other in told):
+    if not all(told) or any(judged(other, row) != "worse" for other in told):
         return ""
     best = (min if row["measure"] in LESS else max)(other["ours"] for other in told)
     return f"with all labels {best:.3f}"
