@@ -76,6 +76,28 @@ def test_the_kind_of_the_rows_does_not_matter(X, kind, name):
     assert_allclose(outcome(model.fit(rows, **known), rows), expected, rtol=1e-4, atol=1e-4)
 
 
+METHODS = ("transform", "posterior", "impute", "score_samples", "predict", "predict_proba")
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_data_frames_are_read_by_their_names_throughout(X, name):
+    """No warning of lost names, and frames out where they are asked for."""
+    pandas = pytest.importorskip("pandas")
+    model, known = clone(MODELS[name][0]), MODELS[name][1]
+    frame = pandas.DataFrame(X, columns=list("abcdefgh"), index=np.arange(N)[::-1])
+    if hasattr(model, "transform"):
+        model.set_output(transform="pandas")
+    model.fit(frame, **known)
+    for method in METHODS:
+        if hasattr(model, method):
+            getattr(model, method)(frame)
+    if hasattr(model, "transform"):
+        assert list(model.transform(frame).columns) == list(model.get_feature_names_out())
+        assert model.transform(frame).index.equals(frame.index)
+    if name.startswith("SPPCA"):
+        assert_allclose(model.impute(frame, SOME)[0], X)
+
+
 def test_loaders_of_integers_are_rows_of_numbers(X):
     counts = X.astype(np.int32)
     model = gnomon.PPCA(2).fit(from_loaders([lambda: counts[:90], lambda: counts[90:]]))

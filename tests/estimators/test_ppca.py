@@ -292,9 +292,10 @@ def test_repeated_rows_change_nothing(X):
 
 
 @pytest.mark.parametrize("X", [np.zeros((5, 3)), np.ones((5, 3)) * 3.3])
-def test_rows_without_variation_are_an_error(X):
+@pytest.mark.parametrize("size", [1, 0.5, "auto"])
+def test_rows_without_variation_are_an_error(X, size):
     with pytest.raises(ValueError, match="X has no variation"):
-        PPCA(1).fit(X)
+        PPCA(size).fit(X)
 
 
 def test_data_of_low_rank_hold_the_noise_at_its_floor_and_say_so():

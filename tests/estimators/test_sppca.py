@@ -681,3 +681,10 @@ def test_random_labels_of_noise_separate_nothing():
         )
     assert abs(np.mean(errors)) < 2 * np.sqrt(2 / 9 / (6 * 240))
     assert np.mean(gaps) < 2
+
+
+def test_all_rows_equal_and_labelled_are_refused():
+    """Enough labelled rows for their moments to be formed."""
+    X, y = np.ones((60, 4)), np.arange(60) % 3
+    with pytest.raises(ValueError, match="X has no variation"):
+        SPPCA(2, supervision="likelihood").fit(X, y)

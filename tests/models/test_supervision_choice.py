@@ -144,6 +144,15 @@ def test_losses_are_those_of_the_soft_nearest_neighbour(rng):
     assert_allclose(soft_losses(D, truth)[0], best)
 
 
+def test_distances_of_equal_rows_are_no_width(rng):
+    """Most held rows have a twin but for rounding; one is wrong, and its loss is finite."""
+    D = np.column_stack([1e-15 * rng.random(20), 1 + rng.random(20)])[None]
+    truth = np.zeros(20, dtype=int)
+    truth[0] = 1
+    assert np.isfinite(soft_losses(D, truth)).all()
+    assert np.isfinite(soft_losses(D * [0, 1], truth)).all()
+
+
 def test_errors_are_over_distinct_rows(rng):
     losses = rng.random((2, 10))
     once = relative_losses(losses, np.ones(10), np.arange(10))

@@ -45,12 +45,7 @@ class LinearGaussianModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         -------
         Z : ndarray of shape (n_samples, n_components)
         """
-        X = self._read(X)
-        if has_gaps(X):
-            Z = incomplete.latent_means(self._state(), self._patterns(X))
-            return Z.astype(X.dtype, copy=False)
-        weights = gaussian.latent_posterior(*self._view()).weights
-        return self._center(X) @ weights.astype(X.dtype)
+        return self._latent_means(self._read(X))
 
     def posterior(self, X):
         """Posterior of the latent variables of every row, mean and covariance of z given x.
@@ -66,12 +61,7 @@ class LinearGaussianModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             Named tuple (mean, covariance) with arrays of shape (n_samples, n_components) and
             (n_samples, n_components, n_components).
         """
-        X = self._read(X)
-        if has_gaps(X):
-            return LatentPosterior(*incomplete.posterior(self._state(), self._patterns(X)))
-        weights, covariance = gaussian.latent_posterior(*self._view())
-        mean = np.asarray(self._center(X) @ weights, dtype=float)
-        return LatentPosterior(mean, np.broadcast_to(covariance, (len(mean), *covariance.shape)))
+        return self._latent_posterior(self._read(X))
 
     def inverse_transform(self, Z):
         """Mean of the rows that have these latent variables, E[x | z].
@@ -200,6 +190,20 @@ class LinearGaussianModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def _read(self, X):
         check_is_fitted(self)
         return read_data(self, X, fitting=False)
+
+    def _latent_means(self, X):
+        if has_gaps(X):
+            Z = incomplete.latent_means(self._state(), self._patterns(X))
+            return Z.astype(X.dtype, copy=False)
+        weights = gaussian.latent_posterior(*self._view()).weights
+        return self._center(X) @ weights.astype(X.dtype)
+
+    def _latent_posterior(self, X):
+        if has_gaps(X):
+            return LatentPosterior(*incomplete.posterior(self._state(), self._patterns(X)))
+        weights, covariance = gaussian.latent_posterior(*self._view())
+        mean = np.asarray(self._center(X) @ weights, dtype=float)
+        return LatentPosterior(mean, np.broadcast_to(covariance, (len(mean), *covariance.shape)))
 
     def _view(self):
         return self.components_.T.astype(float), self.noise_variance_

@@ -70,7 +70,7 @@ class LinkedRows(LinearGaussianModel):
         nodes = self._place(X, links, sample_index)
         if not self._shares():
             q = len(self.components_)
-            mean, covariance = super().posterior(X)
+            mean, covariance = self._latent_posterior(X)
             return LatentPosterior(mean[:, :q], covariance[:, :q, :q])
         mean = self._embed(X, nodes, temper=1.0)
         state, S = self._relational(), self._smoother(nodes, len(mean))
@@ -152,7 +152,7 @@ class LinkedRows(LinearGaussianModel):
         """Latent variables of the rows by content, and by links where there are any."""
         if self._shares():
             return self._embed_shared(X, nodes, self.temper if temper is None else temper)
-        Z = super().transform(X)[:, : len(self.components_)]
+        Z = self._latent_means(X)[:, : len(self.components_)]
         smoothed = self.relation == "filter" or self.projection == "smoothed"
         if nodes is None or not smoothed or self.relation == "learnt":
             return Z

@@ -151,7 +151,10 @@ def _numbers(y):
     try:
         return y.astype(float)
     except (TypeError, ValueError) as error:
-        raise ValueError("y has entries that are not numbers; pass target='classes'") from error
+        raise ValueError(
+            "y has entries that are not numbers; numeric outputs are numbers, NaN where missing, "
+            "and texts are classes in one column"
+        ) from error
 
 
 def _check_indicators(values):

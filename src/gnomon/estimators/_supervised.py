@@ -116,14 +116,7 @@ class SupervisedModel(ConditionalOutputs):
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Classes, numbers, or 0/1 indicators, as in `fit`.
         """
-        X = self._read(X)
-        coding = self.target_coding_
-        if coding.kind == "none":
-            raise ValueError("the model was fitted without outputs; fit with y to predict")
-        mean, covariances, pattern = self._outputs_given(X)
-        if coding.kind == "classes":
-            return coding.classes[np.argmax(self._log_odds(mean, covariances, pattern), axis=1)]
-        return decode_predictions(mean, coding)
+        return self._predicted(self._read(X))
 
     @available_if(_predicts_classes)
     def predict_proba(self, X):
@@ -226,7 +219,7 @@ class SupervisedModel(ConditionalOutputs):
         Y, observed = self._read_outputs(y, X.shape[0])
         mean, covariances, pattern = self._outputs_given(X)
         values, spread = given_inputs.fill(mean, Y, observed, covariances, pattern)
-        outputs = restore(values, observed, self.predict(X), self.target_coding_)
+        outputs = restore(values, observed, self._predicted(X), self.target_coding_)
         if not return_std:
             return filled, outputs
         return filled, outputs, deviations, spread * self.target_coding_.scale
@@ -255,6 +248,15 @@ class SupervisedModel(ConditionalOutputs):
         mean, covariances, _ = self._outputs_given(X)
         drawn = sample(rng, n_samples, mean, np.linalg.cholesky(covariances[0]), 0.0)
         return X, decode_predictions(drawn, self.target_coding_)
+
+    def _predicted(self, X):
+        coding = self.target_coding_
+        if coding.kind == "none":
+            raise ValueError("the model was fitted without outputs; fit with y to predict")
+        mean, covariances, pattern = self._outputs_given(X)
+        if coding.kind == "classes":
+            return coding.classes[np.argmax(self._log_odds(mean, covariances, pattern), axis=1)]
+        return decode_predictions(mean, coding)
 
     def __sklearn_tags__(self):
         """Outputs may be several; whoever has `predict_proba` must say what classes it takes."""

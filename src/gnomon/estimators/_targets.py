@@ -4,6 +4,7 @@ Unlabelled is -1 or None for classes, NaN for numbers and for entries of a matri
 Where -1 and 1 are the only labels, they are two classes and -1 is one of them.
 """
 
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -34,7 +35,7 @@ def encode_classes(y, n_samples) -> Classes:
     missing = _is_unlabelled(y)
     codes = np.full(n_samples, UNLABELLED)
     names, codes[~missing] = _unique(y[~missing])
-    return Classes(names, codes)
+    return Classes(_as_numbers_again(names), codes)
 
 
 def keep_rows(classes: Classes, mask) -> Classes:
@@ -78,6 +79,12 @@ def plain_labels(y) -> np.ndarray:
     return y.astype(int) if y.dtype.kind == "f" and has_classes(y) else y
 
 
+def require_targets(y, owner):
+    """Raise where there is no y at all."""
+    if y is None:
+        raise ValueError(f"{owner} requires y to be passed, but the target y is None")
+
+
 def require_classes(classes: Classes, owner, at_least=2):
     """Raise where fewer than ``at_least`` classes have a label."""
     if len(classes.names) < at_least:
@@ -117,6 +124,13 @@ def _as_labels(y):
             "or the number -1 in an array of dtype object"
         )
     return y
+
+
+def _as_numbers_again(names):
+    """Numbers and booleans that stood among None as such, so that scikit-learn knows them."""
+    if names.dtype != object or not all(isinstance(name, Real | np.bool_) for name in names):
+        return names
+    return np.array(names.tolist())
 
 
 def _check_whole_numbers(y):

@@ -8,13 +8,14 @@ from gnomon.estimators._bayesian import BayesianReduction
 from gnomon.estimators._draws import pooled_draws
 from gnomon.estimators._outputs import encode_targets
 from gnomon.estimators._priors import warn_unlabelled
-from gnomon.estimators._targets import encode_classes, require_classes
+from gnomon.estimators._scoring import LabelledScore
+from gnomon.estimators._targets import encode_classes, require_classes, require_targets
 from gnomon.estimators._validation import check_integer, check_option, read_data
 from gnomon.models import bsdr_prediction
 from gnomon.models.bsdr import ClassOutputs, SignOutputs
 
 
-class BSDR(ClassifierMixin, BayesianReduction):
+class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
     """Bayesian supervised dimensionality reduction: a projection and its probit classifier.
 
     Rows are projected to a few latent variables z, from which a linear probit model predicts
@@ -206,8 +207,7 @@ class BSDR(ClassifierMixin, BayesianReduction):
         check_option("proba", self.proba, ("plug-in", "integral"))
         check_integer("n_nodes", self.n_nodes, low=2)
         X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
-        if y is None:
-            raise ValueError("BSDR requires y to be passed, but the target y is None")
+        require_targets(y, "BSDR")
         read = self._read_labels if _is_matrix(y) else self._read_classes
         keep, outputs, classes = read(y, X.shape[0])
         warn_unlabelled(self, keep)

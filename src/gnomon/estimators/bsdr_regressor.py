@@ -6,12 +6,14 @@ from sklearn.base import RegressorMixin
 from gnomon.estimators._bayesian import BayesianReduction
 from gnomon.estimators._outputs import encode_targets
 from gnomon.estimators._priors import warn_unlabelled
+from gnomon.estimators._scoring import KnownScore
+from gnomon.estimators._targets import require_targets
 from gnomon.estimators._validation import read_data
 from gnomon.models import bsdr_prediction
 from gnomon.models.bsdr import NumberOutputs
 
 
-class BSDRRegressor(RegressorMixin, BayesianReduction):
+class BSDRRegressor(KnownScore, RegressorMixin, BayesianReduction):
     """Bayesian reduced-rank regression: a projection and linear outputs of it.
 
     Rows are projected to a few latent variables z, from which every output is predicted
@@ -179,8 +181,7 @@ class BSDRRegressor(RegressorMixin, BayesianReduction):
         """
         self._check_parameters()
         X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
-        if y is None:
-            raise ValueError("BSDRRegressor requires y to be passed, but the target y is None")
+        require_targets(y, "BSDRRegressor")
         targets = encode_targets(y, X.shape[0], "numeric")
         keep = targets.observed.any(axis=1)
         if not keep.any():

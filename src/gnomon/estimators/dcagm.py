@@ -6,11 +6,13 @@ from sklearn.base import BaseEstimator
 from gnomon.estimators._discriminative import Options, choose_weights, solve
 from gnomon.estimators._fitting import IterativeFit
 from gnomon.estimators._mixture import MixtureProjection
+from gnomon.estimators._scoring import LabelledScore
 from gnomon.estimators._targets import (
     UNLABELLED,
     encode_classes,
     keep_rows,
     require_classes,
+    require_targets,
 )
 from gnomon.estimators._validation import (
     check_integer,
@@ -32,7 +34,7 @@ from gnomon.models.dca_gm_problem import Problem
 WEIGHTS = {"chunk_weight": 0.1, "unlabelled_weight": 0.01}
 
 
-class DCAGM(IterativeFit, MixtureProjection, BaseEstimator):
+class DCAGM(IterativeFit, LabelledScore, MixtureProjection, BaseEstimator):
     """Components that part the classes, by a mixture of Gaussians per class.
 
     Finds the linear projection in which a mixture of Gaussians per class predicts the classes
@@ -227,6 +229,7 @@ class DCAGM(IterativeFit, MixtureProjection, BaseEstimator):
         settings, options = self._settings(), self._options()
         X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
         n = X.shape[0]
+        require_targets(y, "DCAGM")
         classes, ids = encode_classes(y, n), read_chunks(chunks, n)
         classes = classes._replace(codes=spread_labels(classes.codes, ids, classes.names))
         weights = np.ones(n) if sample_weight is None else read_weights(sample_weight, n)

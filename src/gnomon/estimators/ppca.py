@@ -177,6 +177,8 @@ class PPCA(IterativeFit, LinearGaussianModel):
         mean, centered = center(data)
         spectrum_of = partial(self._spectrum, rng=rng)
         curve = None
+        if not isinstance(self.n_components, Integral):
+            check_spread(centered.squared_norm)
         if self.n_components == "auto":
             curve = dimension.held_out_curve(data, spectrum_of, rng)
         q = self._size(X.shape, curve, partial(dimension.explained, centered, spectrum_of))

@@ -8,7 +8,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from gnomon.estimators._fitting import IterativeFit
 from gnomon.estimators._priors import default_prior, warn_unlabelled
-from gnomon.estimators._targets import encode_classes, require_classes
+from gnomon.estimators._scoring import LabelledScore
+from gnomon.estimators._targets import encode_classes, require_classes, require_targets
 from gnomon.estimators._validation import (
     check_integer,
     check_option,
@@ -20,7 +21,7 @@ from gnomon.linalg.data import Centered, as_data
 from gnomon.models import bsdr, bsdr_inputs, bsdr_prediction, multinomial_probit
 
 
-class MultinomialProbit(ClassifierMixin, IterativeFit, BaseEstimator):
+class MultinomialProbit(LabelledScore, ClassifierMixin, IterativeFit, BaseEstimator):
     """Bayesian multinomial probit classifier, by mean-field inference.
 
     The class is the largest of normal scores that are linear in x; weights have normal priors
@@ -117,8 +118,7 @@ class MultinomialProbit(ClassifierMixin, IterativeFit, BaseEstimator):
         """
         priors = self._read_priors()
         X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
-        if y is None:
-            raise ValueError("MultinomialProbit requires y to be passed, but the target y is None")
+        require_targets(y, "MultinomialProbit")
         classes = encode_classes(y, X.shape[0])
         require_classes(classes, "MultinomialProbit")
         warn_unlabelled(self, classes.labelled)

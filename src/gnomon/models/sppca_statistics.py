@@ -128,7 +128,7 @@ def outputs_from_moments(J, m, count) -> Outputs:
     energies = np.diagonal(J)
     # Inputs and outputs may differ by many orders; what is empty within each is rounding.
     least = np.where(np.arange(len(J)) < m, energies[:m].max(initial=0.0), energies[m:].max())
-    scale = np.sqrt(np.maximum(energies, 1e-16 * np.maximum(least, np.finfo(float).tiny)))
+    scale = np.sqrt(np.maximum(energies, np.maximum(1e-16 * least, np.finfo(float).tiny)))
     values, vectors = np.linalg.eigh(J / np.outer(scale, scale))
     rows = (np.sqrt(np.maximum(values, 0.0)) * vectors).T * scale
     seen = np.ones((1, rows.shape[1] - m - 1), dtype=bool)

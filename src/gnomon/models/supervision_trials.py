@@ -24,6 +24,8 @@ WIDTHS = 2.0 ** np.arange(-4, 7)
 REGRESSION_PENALTY = 0.01
 LARGEST_ERROR = 9.0
 MOST_LABELLED = 2000
+# Squared distances of less than this share of the largest are rounding.
+ROUNDING = 1e-9
 
 
 class Labelled(NamedTuple):
@@ -252,7 +254,9 @@ def class_distances(A, B, codes) -> np.ndarray:
 def soft_losses(D, truth) -> np.ndarray:
     """Log loss (candidates, held) of p(c) ~ exp(-d_c / 2 h m), h the best common width."""
     nearest = D.min(axis=2)
-    scale = np.maximum(np.median(nearest, axis=1), TINY)
+    # Rows that repeat are near but for rounding, which is no width.
+    largest = np.where(np.isfinite(D), D, 0.0).max(axis=(1, 2))
+    scale = np.maximum(np.median(nearest, axis=1), np.maximum(ROUNDING * largest, TINY))
     D = (D - nearest[:, :, None]) / scale[:, None, None]
     losses = np.array([_log_losses(-D / (2 * width), truth) for width in WIDTHS])
     best = np.argmin(losses.mean(axis=2), axis=0)
