@@ -95,6 +95,16 @@ def test_weights_count_as_repeated_rows(rows, rng):
     assert_allclose(weighted.covariance, repeated.covariance, rtol=1e-9)
 
 
+def test_many_rows_by_weight_try_the_penalties_of_many_rows(rng):
+    F = rng.standard_normal((150, p))
+    Y = F @ rng.standard_normal((p, c)) + rng.standard_normal((150, c))
+    seen = np.ones((150, c), dtype=bool)
+    twice = complete(F, Y, seen, np.full(150, 2.0))
+    repeated = complete(*(np.tile(part, (2, 1)) for part in (F, Y, seen)), np.ones(300))
+    assert_allclose(twice.penalty, repeated.penalty)
+    assert_allclose(twice.B, repeated.B)
+
+
 def test_columns_with_gaps_are_fitted_on_their_own_rows(rows):
     F, Y, observed, ones = rows
     observed = observed.copy()

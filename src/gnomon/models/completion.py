@@ -151,7 +151,7 @@ def _tuned(sample, grid):
     squares, V = _principal(sample.F)
     U_of, UY = V / np.sqrt(squares), V.T @ (sample.F.T @ sample.Y) / np.sqrt(squares)[:, None]
     n, c = sample.Y.shape
-    grid = grid if n <= MANY_ROWS else grid[::2]
+    grid = grid if sample.counts.sum() <= MANY_ROWS else grid[::2]
     shrink = squares / (squares + (grid * sample.unit)[:, None])
     leverage, S = np.empty((len(grid), n)), np.zeros((len(grid), c, c))
     for rows in _slices(n, CHUNK // max(len(grid) * c, 1)):
