@@ -116,6 +116,24 @@ def test_loaders_that_return_no_number_are_named(X, bad, word):
 def test_loaders_return_tables(X):
     with pytest.raises(ValueError, match=r"loaders\[0\] returns 1 dimensions"):
         from_loaders([lambda: X[0]])
+    with pytest.raises(TypeError, match=r"loaders\[0\] returns list; accepted are arrays"):
+        from_loaders([X.tolist])
+    with pytest.raises(TypeError, match=r"loaders\[0\] is ndarray; accepted are functions"):
+        from_loaders(X)
+
+
+def test_gaps_are_filled_in_arrays_only(X):
+    model = gnomon.PPCA(2).fit(X)
+    with pytest.raises(TypeError, match="X is sparse; impute accepts an array"):
+        model.impute(sparse.csr_array(X))
+    with pytest.raises(TypeError, match="X is in blocks; impute accepts an array"):
+        model.impute(from_loaders([lambda: X]))
+
+
+def test_a_dask_frame_is_told_how_to_become_an_array(X):
+    frame = pytest.importorskip("dask.dataframe").from_dict({"a": [1.0, 2.0]}, npartitions=1)
+    with pytest.raises(TypeError, match="accepted is a dask array, as X.to_dask_array"):
+        gnomon.PPCA(1).fit(frame)
 
 
 def test_a_kernel_of_rows_in_blocks_is_refused(X):

@@ -7,11 +7,10 @@ everything here follows from these. NaN marks a missing value.
 from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from gnomon.estimators._validation import check_integer, generator, read_data
+from gnomon.estimators._validation import check_dense, check_integer, generator, read_data
 from gnomon.linalg.data import Centered, as_data
 from gnomon.models import incomplete
 from gnomon.stats import gaussian
@@ -129,8 +128,7 @@ class LinearGaussianModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             Zero where the value was observed. Only if ``return_std``.
         """
         X = self._read(X)
-        if sparse.issparse(X):
-            raise TypeError("X is sparse; impute accepts dense X, where NaN marks missing values")
+        check_dense(X)
         values, deviations = incomplete.fill(self._state(), self._patterns(X))
         values = np.where(np.isnan(X), values.astype(X.dtype), X)
         return (values, deviations) if return_std else values

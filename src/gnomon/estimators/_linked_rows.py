@@ -9,7 +9,7 @@ from scipy import sparse
 from gnomon.estimators import _linked
 from gnomon.estimators._base import LatentPosterior, LinearGaussianModel, has_gaps
 from gnomon.estimators._nodes import place
-from gnomon.estimators._validation import generator
+from gnomon.estimators._validation import check_dense, generator
 from gnomon.estimators.links import read_links
 from gnomon.linalg import graph
 from gnomon.linalg.data import Centered, Matrix
@@ -128,8 +128,7 @@ class LinkedRows(LinearGaussianModel):
             return super().impute(X, return_std=return_std)
         X = self._read(X)
         nodes = self._place(X, links, sample_index)
-        if sparse.issparse(X):
-            raise TypeError("X is sparse; impute accepts dense X, where NaN marks missing values")
+        check_dense(X)
         values = np.where(np.isnan(X), (self._fill(X, nodes)[0] + self.mean_).astype(X.dtype), X)
         return (values, self._gap_deviations(X, nodes)) if return_std else values
 

@@ -44,6 +44,11 @@ def read_data(estimator, X, *, fitting, allow_nan=True, accept_sparse=True, min_
 
 
 def _read_dask(X):
+    if not hasattr(X, "rechunk"):
+        raise TypeError(
+            f"X is a dask {type(X).__name__}; accepted is a dask array, "
+            "as X.to_dask_array(lengths=True)"
+        )
     if X.ndim != 2:
         raise ValueError(f"X has {X.ndim} dimensions; accepted is a dask array with 2")
     X = X if X.dtype in FLOATS else X.astype(np.float64)
@@ -109,6 +114,13 @@ def check_spread(total):
     if not np.isfinite(total):
         raise ValueError("X has entries whose squares leave the range of numbers; rescale X")
     return total
+
+
+def check_dense(X):
+    """Raise where X is not an array in memory, the only X that can have gaps."""
+    if not isinstance(X, np.ndarray):
+        kind = "sparse" if sparse.issparse(X) else "in blocks"
+        raise TypeError(f"X is {kind}; impute accepts an array, where NaN marks missing values")
 
 
 def check_columns(X):

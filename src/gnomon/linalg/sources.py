@@ -7,6 +7,7 @@ chunks are: products run there, and only their small results travel.
 from collections.abc import Callable, Iterable
 
 import numpy as np
+from scipy import sparse
 
 from gnomon.linalg.data import Data, Matrix, Weighted
 from gnomon.linalg.stacked import Blocks
@@ -134,7 +135,13 @@ def _apply(function, array, layers, args):
 
 
 def _loaded(k, load):
+    if not callable(load):
+        raise TypeError(f"loaders[{k}] is {type(load).__name__}; accepted are functions")
     first = load()
+    if not isinstance(first, np.ndarray) and not sparse.issparse(first):
+        raise TypeError(
+            f"loaders[{k}] returns {type(first).__name__}; accepted are arrays and sparse arrays"
+        )
     if first.ndim != 2:
         raise ValueError(f"loaders[{k}] returns {first.ndim} dimensions; accepted are 2")
     if not np.isfinite(float(first.sum())):
