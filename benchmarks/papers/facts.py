@@ -114,11 +114,12 @@ def good_by_set(rows, index, variant):
 def worse_by_set(rows, index, why):
     """The worse figures with this reason, by data set and method."""
     found = {}
-    for row in rows:
+    for row in sorted(rows, key=lambda row: row["size"]):
         if verdict(row) == "worse" and reason(row, index)[0] == why:
-            found.setdefault((row["data"], row["method"]), []).append(row["size"])
-    parts = [f"{m} on {d} ({len(sizes)})" for (d, m), sizes in sorted(found.items())]
-    return ", ".join(parts) if parts else "none"
+            figure = f"{row['measure']} at {row['size']}"
+            found.setdefault((row["data"], row["method"]), []).append(figure)
+    parts = [f"{m} on {d} ({', '.join(figures)})" for (d, m), figures in sorted(found.items())]
+    return "; ".join(parts) if parts else "none"
 
 
 def bounds(index, name):

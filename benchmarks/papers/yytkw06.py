@@ -17,7 +17,7 @@ from sklearn.decomposition import PCA
 from gnomon import SPPCA
 
 SIZES = (5, 10, 20)
-# Repeats of a full run, as many as the paper's where a cell takes less than seconds.
+# Repeats of a full run, as many as the paper's where a repeat takes less than a minute.
 REPEATS = {
     "yale": 50,
     "orl": 50,
@@ -25,11 +25,11 @@ REPEATS = {
     "tumors11": 50,
     "tumors14_part98": 50,
     "yeast": 50,
-    "yaleb": 20,
-    "tdt2": 20,
-    "pie": 20,
-    "ng20": 10,
-    "rcv1": 5,
+    "yaleb": 50,
+    "tdt2": 50,
+    "pie": 50,
+    "ng20": 50,
+    "rcv1": 10,
 }
 # The paper's algorithm step by step takes long; one repeat shows what it does.
 EM_REPEATS = 1
