@@ -222,6 +222,17 @@ def test_kernel_separates_rings():
     assert_allclose(precomputed.predict_proba(K), rings.predict_proba(X), atol=1e-5)
 
 
+def test_the_width_of_a_kernel_is_kept_and_forgotten_with_it(wine):
+    X, y = wine
+    model = BSDR(kernel="rbf", max_iter=2)
+    with pytest.warns(ConvergenceWarning):
+        assert model.fit(X, y).gamma_ == 1 / 13
+        assert model.set_params(gamma=0.5).fit(X, y).gamma_ == 0.5
+        model.set_params(kernel=None).fit(X, y)
+    assert not hasattr(model, "gamma_")
+    assert not hasattr(model, "dual_coef_")
+
+
 def test_linear_kernel_is_the_columnwise_model(wine):
     X, y = wine
     X = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -278,6 +289,11 @@ def test_pickle_and_clone(wine):
         ({"n_init": 0}, "n_init == 0"),
         ({"prior": "row", "n_components": "auto"}, "prior == 'row' with n_components"),
         ({"prior": "row", "kernel": "rbf"}, "prior == 'row' with kernel"),
+        ({"kernel": "rbf", "gamma": -1.0}, "gamma == -1.0"),
+        ({"kernel": "poly", "degree": 2.5}, "degree must be an integer"),
+        ({"standardize": "yes"}, "standardize == 'yes'; accepted are True, False"),
+        ({"callback": print, "random_state": -1}, "random_state == -1; accepted"),
+        ({"callback": []}, r"callback == \[\]; accepted are None and a function"),
     ],
 )
 def test_bad_parameters_are_named(wine, parameters, match):

@@ -67,3 +67,8 @@ def test_curves_are_drawn_and_tabulated():
 def test_errors_name_the_argument(settings, message):
     with pytest.raises(ValueError, match=message):
         choose_dimension(planted(0), **settings)
+
+
+def test_one_feature_leaves_no_choice():
+    with pytest.raises(ValueError, match="X has shape .* a choice needs at least 4 rows"):
+        choose_dimension(planted(0)[:, :1])

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from gnomon.estimators._base import LatentPosterior
 from gnomon.estimators._draws import PosteriorDraws
 from gnomon.estimators._fitting import IterativeFit
+from gnomon.estimators._kernel import WITH_GAMMA, check_kernel_numbers
 from gnomon.estimators._priors import PRIORS, make_plan
 from gnomon.estimators._validation import (
     check_integer,
@@ -35,6 +36,9 @@ N_STARTS = 5
 # Components whose projections spread less than this share of the latent noise carry nothing.
 KEPT_ABOVE = 0.1
 SUPPORT_ABOVE = 0.03
+# Attributes that only some fits have; a new fit forgets those of the last.
+OPTIONAL = ("components_", "loadings_sd_", "feature_relevance_", "mean_", "dual_coef_", "X_fit_")
+OPTIONAL += ("kernel_means_", "gamma_", "draws_", "rhat_", "ess_")
 
 
 class BayesianReduction(
@@ -128,6 +132,8 @@ class BayesianReduction(
     def _check_parameters(self):
         self._check_sampling()
         check_option("prior", self.prior, PRIORS)
+        check_option("standardize", self.standardize, (True, False))
+        check_kernel_numbers(self)
         check_integer("max_iter", self.max_iter, low=1)
         check_real("tol", self.tol, low=0)
         check_real("latent_noise", self.latent_noise, low=0, open_low=True)
@@ -156,6 +162,8 @@ class BayesianReduction(
             extra["_kept_rows"] = keep
         else:
             extra["X_fit_"] = rows
+        if self.kernel in WITH_GAMMA:
+            extra["gamma_"] = float(self.gamma or 1.0 / X.shape[1])
         return inputs, ridge, extra
 
     def _kernel(self, X, Y):
@@ -205,6 +213,8 @@ class BayesianReduction(
         return bsdr_factors.reorder(factors, order, signs, plan.kind), relevance, kept
 
     def _keep_factors(self, factors, inputs, plan, dtype):
+        for name in OPTIONAL:
+            vars(self).pop(name, None)
         phi = factors.phi.mean
         P = bsdr_inputs.loadings(inputs, factors.P)
         self.n_components_ = P.shape[1]

@@ -34,6 +34,11 @@ class IterativeFit(CallbackSupportMixin):
 
     def _iterate(self, step, state, *, max_iter, tol, patience=1) -> Run:
         """The loop of `gnomon.inference.fixed_point.iterate` with all callbacks attached."""
+        if self.callback is not None and not callable(self.callback):
+            raise TypeError(
+                f"callback == {self.callback!r}; accepted are None and a function "
+                "of (n_iter, state, objective)"
+            )
         saved = Saved(state, [])
         if hasattr(self.callback, "resume"):
             saved = self.callback.resume(state, self._fingerprint(state))

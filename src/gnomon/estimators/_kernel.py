@@ -35,10 +35,7 @@ class KernelRows:
     def _check_kernel(self):
         if not callable(self.kernel):
             check_option("kernel", self.kernel, KERNELS)
-        if self.gamma is not None:
-            check_real("gamma", self.gamma, low=0, open_low=True)
-        check_integer("degree", self.degree, low=1)
-        check_real("coef0", self.coef0)
+        check_kernel_numbers(self)
 
     def _choose_gamma(self, X):
         if self.kernel not in WITH_GAMMA or self.gamma is not None:
@@ -94,6 +91,14 @@ class KernelRows:
         if self.kernel == "precomputed":
             return _dense(X[:, self.landmark_indices_])
         return self._kernel(X, self.landmarks_, getattr(self, "gamma_", None))
+
+
+def check_kernel_numbers(model):
+    """Raise where a parameter of the kernel is no number, or one out of range."""
+    if model.gamma is not None:
+        check_real("gamma", model.gamma, low=0, open_low=True)
+    check_integer("degree", model.degree, low=1)
+    check_real("coef0", model.coef0)
 
 
 def _dense(K):

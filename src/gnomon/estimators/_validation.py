@@ -202,7 +202,13 @@ def generator(random_state) -> np.random.Generator:
         return random_state
     if random_state is None:
         return np.random.default_rng()
+    try:
+        state = check_random_state(random_state)
+    except ValueError:
+        raise ValueError(
+            f"random_state == {random_state!r}; accepted are None, integers from 0 to 2**32 - 1, "
+            "RandomState and Generator"
+        ) from None
     if isinstance(random_state, Integral):
-        check_random_state(random_state)
         return np.random.default_rng(int(random_state))
-    return np.random.default_rng(check_random_state(random_state).randint(2**32, size=4))
+    return np.random.default_rng(state.randint(2**32, size=4))

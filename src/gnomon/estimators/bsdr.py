@@ -45,7 +45,7 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         A kernel of scikit-learn's `pairwise_kernels`, or "precomputed"; None is linear.
         The projection then lies in the span of the training rows in feature space.
     gamma, degree, coef0 : float
-        Parameters of the kernel.
+        Parameters of the kernel. ``gamma=None`` stands for one over the number of features.
     proba : {"plug-in", "integral"}, default="plug-in"
         Whether probabilities are those at E[z | x], or averaged over the posterior of z.
         Gibbs sampling always averages over its draws.
@@ -97,6 +97,8 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         Class names; the numbers of the labels for several labels.
     dual_coef_ : ndarray of shape (n_samples, n_components)
         Weights on the centred kernel. Only with a kernel.
+    gamma_ : float
+        The width used, for the kernels that have one.
     draws_ : dict of str to ndarray of shape (n_chains, n_draws, ...)
         For ``inference="gibbs"``: "projection", "weights" and "bias", turned so that they can
         be averaged, and "log_joint", "bias_contrasts" and "score_spread", which no turn changes.

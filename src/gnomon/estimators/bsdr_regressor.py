@@ -41,7 +41,7 @@ class BSDRRegressor(KnownScore, RegressorMixin, BayesianReduction):
     kernel : str, callable or None, default=None
         A kernel of scikit-learn's `pairwise_kernels`, or "precomputed"; None is linear.
     gamma, degree, coef0 : float
-        Parameters of the kernel.
+        Parameters of the kernel. ``gamma=None`` stands for one over the number of features.
     n_init : int or "auto", default="auto"
         Number of starts, the first by reduced-rank regression, the others random. "auto" is 5
         where n_components is below the number of outputs less one, and 1 otherwise.
@@ -86,6 +86,8 @@ class BSDRRegressor(KnownScore, RegressorMixin, BayesianReduction):
         Mean and standard deviation of the known outputs.
     dual_coef_ : ndarray of shape (n_samples, n_components)
         Weights on the centred kernel. Only with a kernel.
+    gamma_ : float
+        The width used, for the kernels that have one.
     draws_ : dict of str to ndarray of shape (n_chains, n_draws, ...)
         For ``inference="gibbs"``: "projection", "weights" and "bias", turned so that they can
         be averaged, and "log_joint", "bias_contrasts" and "score_spread", which no turn changes.

@@ -177,6 +177,7 @@ class MultinomialProbit(LabelledScore, ClassifierMixin, IterativeFit, BaseEstima
 
     def _read_priors(self):
         check_option("prior", self.prior, ("entry", "column"))
+        check_option("standardize", self.standardize, (True, False))
         check_integer("max_iter", self.max_iter, low=1)
         check_integer("n_nodes", self.n_nodes, low=2)
         check_real("tol", self.tol, low=0)

@@ -165,7 +165,7 @@ def choose_dimension(
         settings = {"cv": cv, "n_jobs": n_jobs, "progress": progress, "random_state": random_state}
         result = compare(X, y, models=models, n_components=sizes, control=False, **settings)
         return _from_comparison(result)
-    X = check_array(X, dtype=(np.float64, np.float32))
+    X = check_array(X, dtype=(np.float64, np.float32), input_name="X")
     sizes = _sizes(n_components, X.shape)
     folds = KFold(check_integer("cv", cv, low=2), shuffle=True, random_state=random_state)
     return _by_likelihood(X, _likelihood_models(models), sizes, list(folds.split(X)), criterion)
@@ -174,6 +174,8 @@ def choose_dimension(
 def _sizes(n_components, shape):
     most = min(shape[1], shape[0] // 2) - 1
     if n_components is None:
+        if most < 1:
+            raise ValueError(f"X has shape {shape}; a choice needs at least 4 rows and 2 features")
         return list(range(1, min(10, most) + 1))
     sizes = [check_integer("n_components", q, low=1) for q in np.atleast_1d(n_components).tolist()]
     return sorted({min(q, max(most, 1)) for q in sizes})

@@ -51,6 +51,7 @@ def read_problem(X, y, *, target, links, chunks, transductive) -> Problem:
         accept_sparse=("csr", "csc"),
         dtype=(np.float64, np.float32),
         ensure_all_finite="allow-nan",
+        input_name="X",
     )
     y = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
     if len(y) != X.shape[0]:
