@@ -37,8 +37,9 @@ N_STARTS = 5
 KEPT_ABOVE = 0.1
 SUPPORT_ABOVE = 0.03
 # Attributes that only some fits have; a new fit forgets those of the last.
-OPTIONAL = ("components_", "loadings_sd_", "feature_relevance_", "mean_", "dual_coef_", "X_fit_")
-OPTIONAL += ("kernel_means_", "gamma_", "draws_", "rhat_", "ess_")
+LINEAR = ("components_", "loadings_sd_", "feature_relevance_", "mean_")
+OF_KERNELS = ("dual_coef_", "X_fit_", "kernel_means_", "gamma_")
+OF_DRAWS = ("draws_", "rhat_", "ess_")
 
 
 class BayesianReduction(
@@ -213,7 +214,7 @@ class BayesianReduction(
         return bsdr_factors.reorder(factors, order, signs, plan.kind), relevance, kept
 
     def _keep_factors(self, factors, inputs, plan, dtype):
-        for name in OPTIONAL:
+        for name in LINEAR + OF_KERNELS + OF_DRAWS:
             vars(self).pop(name, None)
         phi = factors.phi.mean
         P = bsdr_inputs.loadings(inputs, factors.P)
