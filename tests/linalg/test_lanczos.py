@@ -34,6 +34,15 @@ def test_columns_that_end_early_or_are_zero_do_no_harm(S):
     assert_allclose(lanczos.apply(space, np.exp(space.nodes)), expected, atol=1e-10)
 
 
+def test_the_rule_of_units_gives_diagonal_entries(S, monkeypatch):
+    monkeypatch.setattr(lanczos, "COLUMNS", 3)
+    nodes = np.array([0, 4, 5, 11])
+    theta, weights = lanczos.unit_rule(S, nodes, 20)
+    values, V = np.linalg.eigh(S.toarray())
+    expected = (V**2 @ np.exp(values))[nodes]
+    assert_allclose(np.sum(weights * np.exp(theta), axis=0), expected, rtol=1e-10)
+
+
 def test_few_steps_suffice_for_a_smooth_function(rng):
     S = graph.normalized(random_graph(rng, 400, 0.02))
     B = rng.standard_normal((400, 2))

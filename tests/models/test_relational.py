@@ -13,6 +13,7 @@ from gnomon.linalg import graph, lanczos
 from gnomon.linalg.data import Matrix
 from gnomon.linalg.stacked import center
 from gnomon.models import relational
+from gnomon.models import relational_heldout as heldout
 from gnomon.models import relational_posterior as posterior
 
 n, d, q, r = 14, 5, 2, 1
@@ -133,6 +134,19 @@ def test_conditional_density_is_the_dense_gaussian(state, data):
         state, data.S, X @ state.U, np.sum(X**2, axis=1), new
     )
     assert_allclose(actual, joint - marginal)
+
+
+@pytest.mark.parametrize("factor", [1.0, 0.25])
+def test_foresight_is_the_density_of_each_row_given_all_others(state, data, factor):
+    X, new = rows(data), np.array([2, 5, 6])
+    held = heldout.hold_out(data.X, data.S, new)
+    C = sum(parts(state._replace(a=factor * state.a), data.S.toarray()))
+    expected = 0.0
+    for node in new:
+        old = np.repeat(np.arange(n) != node, d)
+        expected += multivariate_normal(cov=C).logpdf(X.ravel())
+        expected -= multivariate_normal(cov=C[np.ix_(old, old)]).logpdf(X.ravel()[old])
+    assert_allclose(heldout.foresight(state, held, [1.0, factor])[1], expected)
 
 
 def test_gradient_of_the_profile_equals_differences(state, data, rng):

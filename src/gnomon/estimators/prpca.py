@@ -80,9 +80,9 @@ class PRPCA(IterativeFit, LinkedRows):
         Most iterations of "em" and of "learnt".
     tol : float, default=None
         An iteration ends when the log likelihood changes by less than this per entry of X.
-        None is 1e-8. For "learnt" it is 1e-7, 1e-5 for more than 5000 rows or missing values, and
-        0.06 over the cube of rows per axis where these are fewer than 20: more rounds would
-        raise the likelihood of the rows of the fit, but not that of others.
+        None is 1e-8. For "learnt" None is 1e-5 for more than 5000 rows. With fewer, it takes as
+        many rounds, and shrinks the shared variances so far, as serve rows held out in
+        cross-validation best; a number runs on to the maximum of the likelihood, in less time.
     callback : callable, default=None
         ``callback(n_iter, state, objective)`` is called after every iteration; it stops the
         fit by returning True.
@@ -101,8 +101,8 @@ class PRPCA(IterativeFit, LinkedRows):
         Whether the embedding depends on links. "learnt" does without them where a graph with
         the same links between permuted rows explains the content as well.
     link_gain_, permuted_link_gain_ : float
-        "learnt": log likelihood over that of PPCA with as many axes, in nats; and the same with
-        the permuted graph.
+        "learnt": log likelihood over that of PPCA with as many axes, in nats, before shared
+        variances are shrunk; and the same with the permuted graph.
     axes_ : ndarray of shape (n_components + own_components, n_features)
         "learnt": orthonormal axes, those of the shared part first.
     shared_variances_, smoothness_ : ndarray of shape (n_components,)

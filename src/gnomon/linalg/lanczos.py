@@ -21,6 +21,8 @@ ORTHOGONAL_BELOW = 5000
 EXACT_BELOW = 1500
 # Rows worked on at a time: few enough for the cache, and for sums in the precision of the data.
 RUN = 2048
+# Columns of the identity that run side by side.
+COLUMNS = 64
 N_LOWEST, N_PROBES, PROBE_STEPS, N_MERGED = 24, 20, 80, 400
 
 
@@ -80,6 +82,19 @@ def apply(krylov: Krylov, values) -> np.ndarray:
         for j in range(1, len(basis)):
             out[run] += basis[j, run] * coefficients[j]
     return out
+
+
+def unit_rule(S, nodes, steps: int) -> tuple[np.ndarray, np.ndarray]:
+    """Theta and weights (steps, m) such that f(S)_ii = sum_j weights_ji f(theta_ji)."""
+    parts = []
+    for start in range(0, len(nodes), COLUMNS):
+        part = nodes[start : start + COLUMNS]
+        E = np.zeros((S.shape[0], len(part)), dtype=S.dtype)
+        E[part, np.arange(len(part))] = 1.0
+        krylov = lanczos(S, E, steps)
+        parts.append((krylov.nodes, krylov.weights))
+    theta, weights = zip(*parts, strict=True)
+    return np.concatenate(theta, axis=1), np.concatenate(weights, axis=1)
 
 
 def density(S, top, rng: np.random.Generator) -> Density:

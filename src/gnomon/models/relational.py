@@ -208,8 +208,9 @@ def turn_axes(state: Relational, stats: Statistics, data: Linked) -> np.ndarray:
 
 def orthonormal(M) -> np.ndarray:
     """The nearest matrix with orthonormal columns."""
-    left, _, right = np.linalg.svd(M, full_matrices=False)
-    return left @ right
+    Q, R = np.linalg.qr(M)
+    left, _, right = np.linalg.svd(R)
+    return Q @ (left @ right)
 
 
 def independent(U, q: int, data: Linked) -> tuple[Relational, float]:

@@ -7,14 +7,14 @@ old and new; the graph may be larger than the one that was fitted (see `relation
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 
-from gnomon.linalg.lanczos import apply, lanczos
+from gnomon.linalg.lanczos import COLUMNS, apply, lanczos, unit_rule
 from gnomon.linalg.solve import Cholesky, stacked_covariances
 from gnomon.models.relational import Relational, smoothness, variances_at
 
 # Steps for a filter that is applied once: more than in a fit, where it is applied every round.
 STEPS = 40
-# Columns of the identity that run side by side for variances, and entries of small matrices.
-COLUMNS, BATCH_ENTRIES = 64, 2**21
+# Entries of small matrices that are worked on at a time.
+BATCH_ENTRIES = 2**21
 
 
 def shared_part(state: Relational, S, scores, *, temper: float = 1.0, steps: int = STEPS):
@@ -53,15 +53,12 @@ def noise_shares(state: Relational, S, nodes, *, steps: int = STEPS) -> np.ndarr
 
 
 def _diagonals(S, nodes, function, steps):
-    """Entries (m, q) of f_k(L) on the diagonal, from Lanczos on columns of the identity."""
+    """Entries (m, q) of f_k(L) on the diagonal."""
     out = []
     for start in range(0, len(nodes), COLUMNS):
-        part = nodes[start : start + COLUMNS]
-        E = np.zeros((S.shape[0], len(part)))
-        E[part, np.arange(len(part))] = 1.0
-        krylov = lanczos(S, E, steps)
-        values = function(_eigenvalues(krylov)[:, :, None])
-        out.append(np.einsum("jm,jmq->mq", krylov.weights, values))
+        theta, weights = unit_rule(S, nodes[start : start + COLUMNS], steps)
+        values = function(np.maximum(1.0 - theta, 0.0)[:, :, None])
+        out.append(np.einsum("jm,jmq->mq", weights, values))
     return np.concatenate(out)
 
 
