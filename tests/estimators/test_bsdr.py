@@ -247,6 +247,14 @@ def test_null_solution_warns(rng):
         BSDR(prior="column", projection_prior=(1e-3, 1e3), random_state=0).fit(X, np.arange(40) % 4)
 
 
+def test_what_the_warning_of_the_null_solution_says_helps():
+    X, y = load_iris(return_X_y=True)
+    few = np.r_[0:5, 50:55, 100:105]
+    with pytest.warns(UserWarning, match=r"prunes less, as \(0.1, 10\)"):
+        BSDR("auto").fit(X[few], y[few])
+    assert BSDR("auto", projection_prior=(0.1, 10)).fit(X[few], y[few]).score(X, y) > 0.8
+
+
 def test_same_seed_same_bits(wine):
     X, y = wine
     assert_array_equal(fit(X, y, n_components=1).components_, fit(X, y, n_components=1).components_)

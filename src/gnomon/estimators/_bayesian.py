@@ -235,8 +235,8 @@ class BayesianReduction(
         if not np.any(relevance > KEPT_ABOVE):
             warnings.warn(
                 f"{type(self).__name__} found the null solution: no component spreads the rows "
-                "by more than the latent noise; give more labelled rows, other features, or a "
-                "weaker projection_prior",
+                "by more than the latent noise; give more labelled rows, other features, a number "
+                "as n_components, or a projection_prior that prunes less, as (0.1, 10)",
                 UserWarning,
                 stacklevel=4,
             )
