@@ -54,6 +54,15 @@ def gram(Z):
 
 
 @pytest.mark.parametrize("relation", ["paper", "filter", "learnt"])
+def test_the_largest_loading_of_an_axis_is_positive(linked, relation):
+    X, links, _ = linked
+    model = PRPCA(3, relation=relation, random_state=0).fit(X, links=links)
+    axes = [model.components_, getattr(model, "axes_", model.components_)]
+    for row in np.vstack(axes):
+        assert row[np.argmax(np.abs(row))] > 0
+
+
+@pytest.mark.parametrize("relation", ["paper", "filter", "learnt"])
 def test_without_links_it_is_ppca(rng, relation):
     X = rng.standard_normal((N, D)) @ rng.standard_normal((D, D))
     model = PRPCA(3, relation=relation).fit(X)

@@ -14,6 +14,7 @@ from gnomon.estimators._validation import (
     read_data,
 )
 from gnomon.estimators.links import check_sample_index, read_links
+from gnomon.linalg.eigen import fix_signs
 
 FITS = {"paper": _linked.paper, "filter": _linked.filter, "learnt": learnt}
 # Attributes that only some fits have; a new fit forgets those of the last.
@@ -280,7 +281,7 @@ class PRPCA(IterativeFit, LinkedRows):
             if hasattr(self, name):
                 delattr(self, name)
         self.mean_ = np.asarray(fitted.mean, dtype=X.dtype)
-        self.components_ = np.ascontiguousarray(fitted.view.W.T.astype(X.dtype))
+        self.components_ = np.ascontiguousarray(fix_signs(fitted.view.W).T.astype(X.dtype))
         self.noise_variance_ = float(fitted.view.sigma2)
         self.links_used_ = fitted.links_used
         self.sample_index_ = index
@@ -296,7 +297,7 @@ class PRPCA(IterativeFit, LinkedRows):
 
     def _keep_relational(self, fitted, dtype):
         state = fitted.state
-        self.axes_ = np.ascontiguousarray(state.U.T.astype(dtype))
+        self.axes_ = np.ascontiguousarray(fix_signs(state.U).T.astype(dtype))
         self.shared_variances_, self.own_variances_ = state.a, state.c
         self.smoothness_ = state.beta
         self.link_gain_ = fitted.gain
