@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
 
@@ -42,6 +42,7 @@ KINDS = {
 }
 MODELS = {
     "PPCA": (gnomon.PPCA(2), {}),
+    "PPCA, auto": (gnomon.PPCA("auto"), {}),
     "SPPCA": (gnomon.SPPCA(2), {"y": SOME}),
     "SPPCA, all labelled": (gnomon.SPPCA(2), {"y": CODES}),
     "SPPCA, likelihood": (gnomon.SPPCA(2, supervision="likelihood"), {"y": SOME}),
@@ -74,6 +75,15 @@ def test_the_kind_of_the_rows_does_not_matter(X, kind, name):
     expected = outcome(model.fit(X, **known), X)
     rows = KINDS[kind](X)
     assert_allclose(outcome(model.fit(rows, **known), rows), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in MODELS if n.startswith(("PPCA", "SPPCA", "Kernel", "PRPCA"))]
+)
+def test_two_fits_without_a_seed_agree(X, name):
+    model, known = clone(MODELS[name][0]), MODELS[name][1]
+    first = model.fit(X, **known).transform(X)
+    assert_array_equal(model.fit(X, **known).transform(X), first)
 
 
 METHODS = ("transform", "posterior", "impute", "score_samples", "predict", "predict_proba")

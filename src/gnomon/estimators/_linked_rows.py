@@ -9,7 +9,7 @@ from scipy import sparse
 from gnomon.estimators import _linked
 from gnomon.estimators._base import LatentPosterior, LinearGaussianModel, has_gaps
 from gnomon.estimators._nodes import place
-from gnomon.estimators._validation import check_dense, generator
+from gnomon.estimators._validation import check_dense, repeatable
 from gnomon.estimators.links import read_links
 from gnomon.linalg import graph
 from gnomon.linalg.data import Centered, Matrix
@@ -218,7 +218,7 @@ class LinkedRows(LinearGaussianModel):
 
     def _joint_log_density(self, centered, A):
         if self._shares():
-            rng, S, q = generator(self.random_state), graph.normalized(A), len(self.components_)
+            rng, S, q = repeatable(self.random_state), graph.normalized(A), len(self.components_)
             spectrum = density(S, graph.component_basis(A), rng)
             steps = relational_posterior.STEPS
             data = relational.link(centered, S, spectrum, steps=steps)

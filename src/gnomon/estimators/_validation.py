@@ -212,3 +212,8 @@ def generator(random_state) -> np.random.Generator:
     if isinstance(random_state, Integral):
         return np.random.default_rng(int(random_state))
     return np.random.default_rng(state.randint(2**32, size=4))
+
+
+def repeatable(random_state) -> np.random.Generator:
+    """The same, but None stands for 0: chance only helps the fit, and two fits agree."""
+    return generator(0 if random_state is None else random_state)

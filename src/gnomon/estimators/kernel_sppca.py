@@ -16,8 +16,8 @@ from gnomon.estimators._validation import (
     check_option,
     check_real,
     check_strength,
-    generator,
     read_data,
+    repeatable,
 )
 from gnomon.inference.fixed_point import Run
 from gnomon.linalg.data import Matrix
@@ -178,7 +178,7 @@ class KernelSPPCA(
         n = X.shape[0]
         q = check_integer("n_components", self.n_components, low=1, high=n, high_is=", the rows")
         targets = encode_targets(y, n, self.target)
-        rng = generator(0 if self.random_state is None else self.random_state)
+        rng = repeatable(self.random_state)
         gamma, index = self._choose_gamma(X), self._choose_landmarks(X, rng)
         found = self._features(X, index, gamma)
         likelihood = self.supervision == "likelihood"

@@ -16,9 +16,9 @@ from gnomon.estimators._validation import (
     check_option,
     check_real,
     check_spread,
-    generator,
     read_data,
     read_weights,
+    repeatable,
 )
 from gnomon.inference.acceleration import anderson, remember
 from gnomon.inference.fixed_point import Run, iterate
@@ -54,7 +54,8 @@ class PPCA(IterativeFit, LinearGaussianModel):
         ``callback(n_iter, state, objective)`` is called after every iteration of EM; it stops
         the fit by returning True.
     random_state : int, RandomState instance, Generator or None, default=None
-        Start of "subspace" and "em", and the folds of ``n_components="auto"``.
+        Start of "subspace" and "em", and the folds of ``n_components="auto"``. None stands
+        for 0, so that two fits agree.
 
     Attributes
     ----------
@@ -172,7 +173,7 @@ class PPCA(IterativeFit, LinearGaussianModel):
         return check_integer("n_components", self.n_components, low=1, high=limit, high_is=high_is)
 
     def _fit_complete(self, X, weights):
-        rng = generator(self.random_state)
+        rng = repeatable(self.random_state)
         data = as_data(X) if weights is None else Weighted(as_data(X), weights)
         mean, centered = center(data)
         spectrum_of = partial(self._spectrum, rng=rng)
@@ -197,7 +198,7 @@ class PPCA(IterativeFit, LinearGaussianModel):
 
     def _fit_gaps(self, X, weights):
         check_columns(X)
-        rng = generator(self.random_state)
+        rng = repeatable(self.random_state)
         data = incomplete.group_rows(X.astype(float), np.zeros(X.shape[1], dtype=int), weights)
         check_spread(incomplete.squared_norm(data))
         curve = None

@@ -10,8 +10,8 @@ from gnomon.estimators._validation import (
     check_integer,
     check_option,
     check_real,
-    generator,
     read_data,
+    repeatable,
 )
 from gnomon.estimators.links import check_sample_index, read_links
 from gnomon.linalg.eigen import fix_signs
@@ -88,7 +88,8 @@ class PRPCA(IterativeFit, LinkedRows):
         ``callback(n_iter, state, objective)`` is called after every iteration; it stops the
         fit by returning True.
     random_state : int, RandomState instance, Generator or None, default=None
-        Starts of the solvers, probes of the spectrum of the graph and its permutation.
+        Starts of the solvers, probes of the spectrum of the graph, its permutation and folds.
+        None stands for 0, so that two fits agree.
 
     Attributes
     ----------
@@ -223,7 +224,7 @@ class PRPCA(IterativeFit, LinkedRows):
         q = check_integer(
             "n_components", self.n_components, low=1, high=min(X.shape), high_is=high_is
         )
-        rng = generator(self.random_state)
+        rng = repeatable(self.random_state)
         if A is None:
             fitted = _linked.without_links(self, X, q, rng)
         else:

@@ -12,9 +12,9 @@ from gnomon.estimators._validation import (
     check_option,
     check_real,
     check_strength,
-    generator,
     read_data,
     read_weights,
+    repeatable,
     take_rows,
 )
 
@@ -215,7 +215,7 @@ class SPPCA(LikelihoodFit, StrengthFit, SupervisedModel):
         return Settings(read_noise(self.noise), self.target_mean, float(self.prior))
 
     def _generator(self):
-        return generator(0 if self.random_state is None else self.random_state)
+        return repeatable(self.random_state)
 
     def _keep(self, rows, fitted, strength, passes):
         dtype, coding = rows.X.dtype, rows.targets.coding
