@@ -47,7 +47,9 @@ def lyz09(rows):
 
 
 def g13(rows):
+    timed = {place(r, r["method"])[:-1]: r.get("seconds", 0) for r in rows}
     return {
+        "repeat": f"{sum(s for cell, s in timed.items() if cell[0] == 'Figure 2') / 3600:.1f}",
         "planes": "\n".join(_plane(rows, name) for name in ("vowel_vj", "mfeat", "usps")),
         "steps": _text([r["ours"] for r in rows if r["measure"] == "steps"], ".0f"),
     }

@@ -66,9 +66,9 @@ def summary_table(summaries):
 def hours(summary):
     """The time that the cells of a paper took, as far as it was recorded."""
     cells = {tuple(row[part] for part in KEY[:-1]): row for row in summary["rows"]}.values()
-    seconds = sum(row.get("seconds", 0) * row["repeats"] for row in cells)
-    least = "" if all("seconds" in row for row in cells) else "more than "
-    return f"{least}{seconds / 3600:.1f} h for [{summary['paper']}]"
+    timed = [row["seconds"] * row["repeats"] for row in cells if "seconds" in row]
+    least = "" if len(timed) == len(cells) else "more than "
+    return f"{least}{sum(timed) / 3600:.1f} h for [{summary['paper']}]"
 
 
 def folded(title, text):

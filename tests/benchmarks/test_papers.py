@@ -184,3 +184,5 @@ def test_the_time_of_a_paper_counts_every_cell_once():
     row = {"table": "Table 3", "data": "d", "method": "PCA", "size": 5, "repeats": 3}
     rows = [row | {"measure": measure, "seconds": 1200} for measure in ("AUC", "F1 macro")]
     assert page.hours({"paper": "P", "rows": rows}) == "1.0 h for [P]"
+    untimed = row | {"method": "LDA", "measure": "AUC"}
+    assert page.hours({"paper": "P", "rows": [*rows, untimed]}) == "more than 1.0 h for [P]"
