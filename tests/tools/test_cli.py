@@ -153,6 +153,17 @@ def test_impute_fills_gaps_and_keeps_the_rest(model, table, tmp_path):
     assert error < 0.5 * np.abs(truth[gaps] - truth.mean()).mean()
 
 
+def test_cells_that_csv_cannot_hold_are_named(tmp_path):
+    columns = {"a": [1.0, 2.0, 4.0, None], "b": [3.0, 1.0, 2.0, 5.0], "c": [[1], [2], [3], [4]]}
+    parquet.write_table(pa.table(columns), tmp_path / "t.parquet")
+    run("fit", tmp_path / "t.parquet", "-k", "1", "--out", tmp_path / "o")
+    options = (tmp_path / "o" / "model.gnomon", tmp_path / "t.parquet", "--out")
+    line = fails("impute", *options, tmp_path / "f.csv")
+    assert "column 'c' holds list" in line
+    assert line.endswith("which csv cannot; write parquet")
+    run("impute", *options, tmp_path / "f.parquet")
+
+
 def test_impute_fills_categories_and_dates(tmp_path, text):
     lines = [f"{i % 2 * 4 + i % 3},{'ab'[i % 2]},2020-01-{1 + i % 2 * 20:02d}" for i in range(40)]
     run("fit", text("x,k,d\n" + "\n".join(lines)), "-k", "1", "--out", tmp_path / "o")

@@ -135,6 +135,12 @@ def test_matrices_stay_as_they_are_unless_asked(tmp_path, rng, dense):
     assert_allclose((scaled if dense else scaled.toarray()).std(axis=0), 1)
 
 
+def test_a_matrix_with_an_empty_column_is_refused(tmp_path):
+    np.savez(tmp_path / "t.npz", X=[[1.0, np.nan], [2.0, np.nan]])
+    with pytest.raises(TableError, match="no value in column 'x2'"):
+        plan(read_table(tmp_path / "t.npz"))
+
+
 def test_a_matrix_of_another_width_is_refused(tmp_path):
     np.savez(tmp_path / "a.npz", X=np.ones((3, 2)))
     np.savez(tmp_path / "b.npz", X=np.ones((3, 4)))

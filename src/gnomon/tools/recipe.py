@@ -247,6 +247,9 @@ def _mapped(parts, width):
 def _plan_matrix(table, scaled):
     (batch,) = table.batches()
     X = batch.matrix
+    if not sparse.issparse(X) and np.isnan(X).all(axis=0).any():
+        empty = table.features[int(np.argmax(np.isnan(X).all(axis=0)))]
+        raise TableError(f"{table.path} has no value in column {empty!r}; leave such columns out")
     if not scaled:
         center = None if sparse.issparse(X) else np.nanmean(X, axis=0)
         return Recipe([], list(table.features), center, None, {}, False)

@@ -144,7 +144,7 @@ def _write_csv(file, tables, separator=","):
 
     for i, table in enumerate(tables):
         names = [_safe_text(name) for name in table.column_names]
-        safe = pa.table([_safe(column) for column in table.columns], names=names)
+        safe = pa.table([_safe(table, name) for name in table.column_names], names=names)
         options = csv.WriteOptions(
             include_header=i == 0, delimiter=separator, quoting_style="needed"
         )
@@ -162,7 +162,10 @@ def _write_parquet(file, tables):
         writer.close()
 
 
-def _safe(column):
+def _safe(table, name):
+    column = table.column(name)
+    if pa.types.is_nested(column.type):
+        raise TableError(f"column {name!r} holds {column.type}, which csv cannot; write parquet")
     if not pa.types.is_string(column.type) and not pa.types.is_large_string(column.type):
         return column
     return pa.array([_safe_text(text) for text in column.to_pylist()], pa.string())
