@@ -92,6 +92,13 @@ def test_help_imports_neither_sklearn_nor_tables_nor_plots():
     assert "Fit a model to a table" in found.stdout
 
 
+def test_the_command_without_its_packages_says_what_to_install():
+    code = "import sys; sys.modules['typer'] = None; import gnomon.tools.cli"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert found.returncode == 1
+    assert found.stderr.strip() == "gnomon: the command needs more: pip install 'gnomon[cli]'"
+
+
 @pytest.mark.parametrize(
     "command",
     ["fit", "transform", "predict", "impute", "compare", "report", "inspect", "demo"],

@@ -3,7 +3,10 @@
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
-import typer
+try:
+    import typer
+except ImportError as error:
+    raise SystemExit("gnomon: the command needs more: pip install 'gnomon[cli]'") from error
 
 import gnomon
 
