@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gnomon import LabelledOnly
+from gnomon import LabelledOnly, labelled_scorer
 
 
 @parametrize_with_checks(
@@ -72,3 +72,26 @@ def test_minus_one_and_one_alone_are_two_classes(rng):
     X = rng.standard_normal((20, 2))
     model = LabelledOnly(KNeighborsClassifier(1)).fit(X, np.repeat([-1, 1], 10))
     assert_array_equal(model.classes_, [-1, 1])
+
+
+def test_weights_are_those_of_the_labelled_rows(sample):
+    X, y = sample
+    weights = np.arange(60.0)
+    model = LabelledOnly(LogisticRegression()).fit(X, y, sample_weight=weights)
+    known = y >= 0
+    expected = LogisticRegression().fit(X[known], y[known], sample_weight=weights[known])
+    np.testing.assert_allclose(model.estimator_.coef_, expected.coef_, atol=1e-4)
+
+
+def test_labels_are_asked_for(sample):
+    with pytest.raises(ValueError, match="y has no labelled row; LabelledOnly needs"):
+        LabelledOnly(LogisticRegression()).fit(sample[0], np.full(60, -1))
+
+
+def test_a_class_of_minus_one_is_scored(sample):
+    X, y = sample
+    signs = np.where(y > 0, 1, -1)
+    model = LogisticRegression().fit(X, signs)
+    lower = signs < 0
+    score = labelled_scorer("accuracy")(model, X[lower], signs[lower])
+    assert score == np.mean(model.predict(X[lower]) == -1)

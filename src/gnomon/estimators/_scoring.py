@@ -1,5 +1,7 @@
 """The score of models whose y may have gaps: rows without a label say nothing of them."""
 
+from functools import partial
+
 import numpy as np
 from scipy import sparse
 
@@ -24,12 +26,7 @@ class LabelledScore:
         -------
         score : float
         """
-        return _score_known(super().score, X, y, sample_weight, self._scored_rows)
-
-    def _scored_rows(self, y):
-        known = labelled_rows(y)
-        # Where -1 is a class of the fit it is one here, even if the rows have no other.
-        return known | (y == UNLABELLED) if UNLABELLED in self.classes_.tolist() else known
+        return _score_known(super().score, X, y, sample_weight, partial(scored_rows, self))
 
 
 class KnownScore:
@@ -50,6 +47,13 @@ class KnownScore:
         score : float
         """
         return _score_known(super().score, X, y, sample_weight, _complete_rows)
+
+
+def scored_rows(model, y) -> np.ndarray:
+    """Mask of the rows with a label; where -1 is a class of the fit, it is one here as well."""
+    known = labelled_rows(y)
+    is_class = UNLABELLED in np.asarray(getattr(model, "classes_", ())).tolist()
+    return known | (np.asarray(y) == UNLABELLED) if is_class else known
 
 
 def _complete_rows(y):

@@ -10,6 +10,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from gnomon.estimators._scoring import scored_rows
 from gnomon.estimators._targets import labelled_rows, plain_labels
 from gnomon.estimators._validation import n_rows, take_rows
 
@@ -58,7 +59,8 @@ class LabelledOnly(MetaEstimatorMixin, BaseEstimator):
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             -1, None or NaN mark unlabelled rows.
         **fit_params : dict
-            Passed on to the estimator's fit as they are.
+            Passed on to the estimator's fit; of ``sample_weight`` the part of the labelled
+            rows, of others all.
 
         Returns
         -------
@@ -70,9 +72,17 @@ class LabelledOnly(MetaEstimatorMixin, BaseEstimator):
         if y is None or np.all(keep) or len(keep) != n_rows(X):
             estimator.fit(X, y, **fit_params)
         else:
-            estimator.fit(take_rows(X, keep), plain_labels(np.asarray(y)[keep]), **fit_params)
+            self._fit_some(estimator, X, np.asarray(y), keep, fit_params)
         self.estimator_ = estimator
         return self
+
+    def _fit_some(self, estimator, X, y, keep, fit_params):
+        if not keep.any():
+            raise ValueError("y has no labelled row; LabelledOnly needs at least one")
+        weights = fit_params.get("sample_weight")
+        if weights is not None and np.shape(weights) == keep.shape:
+            fit_params = fit_params | {"sample_weight": np.asarray(weights)[keep]}
+        estimator.fit(take_rows(X, keep), plain_labels(y[keep]), **fit_params)
 
     @property
     def classes_(self):
@@ -192,7 +202,7 @@ class _LabelledScorer:
         self.scoring = scoring
 
     def __call__(self, estimator, X, y, **params):
-        keep = labelled_rows(y)
+        keep = scored_rows(estimator, y)
         if not keep.any():
             return np.nan
         scorer = check_scoring(estimator, scoring=self.scoring)
