@@ -1,6 +1,8 @@
 """The command line as a person uses it."""
 
+import html
 import json
+import re
 import subprocess
 import sys
 
@@ -440,6 +442,21 @@ def test_a_gap_is_filled_alike_whatever_rows_are_beside_it(tmp_path, text, rng):
         run("predict", model, path, "--out", tmp_path / f"p{i}.csv")
         found.append(rows(tmp_path / f"p{i}.csv")["probability"][0])
     assert_allclose(found[0], found[1], rtol=1e-9)
+
+
+def test_the_code_of_the_report_makes_the_model_again(tmp_path, text, rng):
+    """With all that was said of the file, and gaps filled as they were."""
+    lines = [
+        f"{a + 3 * (i % 2):.3f};{'' if i % 7 == 0 else round(b, 3)};{'xy'[i % 2]}".replace(".", ",")
+        for i, (a, b) in enumerate(rng.normal(size=(40, 2)))
+    ]
+    path = text("a;b;kind\n" + "\n".join(lines))
+    options = ("-t", "kind", "-m", "bsdr", "-k", "1", "--decimal", ",", "--separator", ";")
+    run("fit", path, *options, "--out", tmp_path / "o")
+    page = html.unescape((tmp_path / "o" / "report.html").read_text())
+    names: dict = {}
+    exec(re.search(r"from gnomon import BSDR.*?model.transform\(X\)", page, re.S)[0], names)
+    assert_allclose(names["Z"][:, 0], rows(tmp_path / "o" / "embedding.csv")["z1"], rtol=1e-9)
 
 
 def test_one_label_a_class_is_enough_to_fit_but_not_to_score(text, tmp_path, rng):

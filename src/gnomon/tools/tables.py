@@ -7,8 +7,9 @@ arrays; formats that hold a matrix (npz, mtx, svmlight, h5ad) keep it beside the
 import codecs
 import difflib
 import io
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ BATCH_ROWS = 2**16
 SEPARATORS = {".tsv": "\t", ".tab": "\t"}
 COMPRESSED = (".gz", ".bz2", ".zst")
 CANDIDATES = (",", ";", "\t", "|")
+DEFAULTS = {"encoding": "utf-8", "separator": None, "decimal": "."}
 
 
 class Batch(NamedTuple):
@@ -34,13 +36,14 @@ class Batch(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A file as batches of rows."""
+    """A file as batches of rows; ``options`` say how a text is read, where not as usual."""
 
     path: Path
     names: list[str]
     features: list[str]
     batches: Callable[[], Iterable[Batch]]
     streamed: bool = False
+    options: Mapping[str, str] = MappingProxyType({})
 
     def check(self, name, role="column"):
         """The name, if it is one of a column; else an error that says which there are."""
@@ -71,7 +74,10 @@ def read_table(path, *, encoding="utf-8", separator=None, decimal=".") -> Table:
     if suffix in READERS:
         return _checked(READERS[suffix](path))
     if suffix in (".csv", ".tsv", ".tab", ".txt"):
-        return _checked(_read_text(path, suffix, encoding, separator, decimal))
+        options = {"encoding": encoding, "separator": separator, "decimal": decimal}
+        table = _checked(_read_text(path, suffix, **options))
+        given = {key: value for key, value in options.items() if value != DEFAULTS[key]}
+        return table._replace(options=given)
     raise TableError(
         f"{path} has the unknown suffix {suffix!r}; accepted are csv, tsv, txt, parquet, feather, "
         "npz, mtx, svmlight and h5ad"

@@ -179,15 +179,19 @@ def python_code(subject) -> str:
     arguments = ", ".join(f"{key}={value!r}" for key, value in asked.items())
     extra = [key for key in ("links", "chunks") if getattr(subject.ready, key) is not None]
     more = "".join(f", {key}=ready.{key}" for key in extra)
+    reading = "".join(f", {key}={value!r}" for key, value in subject.table.options.items())
+    filled = subject.X is not subject.ready.X
     return (
         f"from gnomon import {name}\n"
-        "from gnomon.tools.tables import read_table\n"
+        + ("from gnomon.tools.building import fill_gaps\n" if filled else "")
+        + "from gnomon.tools.tables import read_table\n"
         "from gnomon.tools.workflow import Question, prepare\n\n"
-        f"table = read_table({str(subject.table.path)!r})\n"
+        f"table = read_table({str(subject.table.path)!r}{reading})\n"
         f"ready = prepare(table, Question({arguments}), print)\n"
         f"model = {_constructor(subject.model)}\n"
-        f"model.fit(ready.X, {'ready.y' if subject.ready.y is not None else 'None'}{more})\n"
-        "Z = model.transform(ready.X)\n"
+        f"X = {'fill_gaps(model, ready.X, ready.recipe, print)' if filled else 'ready.X'}\n"
+        f"model.fit(X, {'ready.y' if subject.ready.y is not None else 'None'}{more})\n"
+        "Z = model.transform(X)\n"
     )
 
 
