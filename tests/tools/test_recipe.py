@@ -66,6 +66,13 @@ def test_the_spread_of_far_numbers_keeps_its_digits(table, monkeypatch):
     assert_allclose(feature.scale, np.std(np.arange(10)), rtol=1e-9)
 
 
+@pytest.mark.parametrize("value", ["1e-320", "1e200"])
+def test_numbers_out_of_range_are_left_out(table, value):
+    rule = plan(table(f"a,b\n{value},1\n0,2\n0,4\n"))
+    assert rule.names == ["b"]
+    assert "leave the range of numbers" in rule.left_out["a"]
+
+
 def test_a_rule_survives_a_model_file(table, tmp_path):
     import gnomon
 

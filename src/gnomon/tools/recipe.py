@@ -102,7 +102,8 @@ class Tally:
         # Two means with their sums of squares merge without loss of digits [Chan et al. 1979].
         n, mean = len(values), values.mean()
         total, shift = self.n + n, mean - self.mean
-        self.m2 += ((values - mean) ** 2).sum() + shift**2 * self.n * n / total
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.m2 += ((values - mean) ** 2).sum() + np.square(shift) * self.n * n / total
         self.mean += shift * n / total
         self.n = total
         self.low, self.high = min(self.low, values.min()), max(self.high, values.max())
@@ -117,6 +118,8 @@ class Tally:
             return f"has more than {MAX_LEVELS} different texts"
         if len(self.levels) == 1 or self.low == self.high:
             return "has only one value"
+        if not self.levels and not 0 < self.m2 < np.inf:
+            return "has numbers whose squares leave the range of numbers"
         return None
 
     def doubt(self) -> str | None:
