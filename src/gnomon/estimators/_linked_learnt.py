@@ -52,14 +52,18 @@ def learnt(model, X, A, q, rng) -> Fitted:
     _, blank = _explore(_permuted(coarse, rng.permutation(n)), axes, q, rng)
     gains = _best(runs).objective[-1] - reference, _best(blank).objective[-1] - reference
     # BIC of q strengths on top: the permuted gain is itself a draw.
-    if gains[0] <= max(gains[1], 0.0) + q * np.log(n):
+    least = max(gains[1], 0.0) + q * np.log(n)
+    if gains[0] <= least:
         return _rejected(mean, without, q, Run(without, [reference], True), gains)
     tol = tolerance(model, TOL_COSTLY if n > MANY or has_gaps(X) else TOL) * n * X.shape[1]
     runs = _settle(runs, coarse, min(LATE_ROUNDS, model.max_iter), tol)
     course = Course(_best(runs))
     if model.tol is None and n <= MANY and k < n - n // FOLDS:
         likelier = int(np.argmax([run.objective[-1] for run in runs]))
-        best = plan(as_data(filled), A, axes, STARTS[likelier], q, rng)
+        # The axes of smoothed rows alone can be far less likely than PPCA.
+        rounds = int(np.argmax(np.array(runs[likelier].objective) > reference + least))
+        sizes = q, max(1, rounds)
+        best = plan(as_data(filled), A, axes, STARTS[likelier], sizes, rng)
         course = Course(Run(starts[likelier], [], False), best.rounds, best.factor)
     loop = partial(_follow, model, course.rounds, tol)
     if has_gaps(X):

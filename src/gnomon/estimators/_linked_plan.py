@@ -61,14 +61,17 @@ def accelerated(data):
     return momentum(partial(relational.step, data=data), relational.leap)
 
 
-def plan(X, A, axes, start, q, rng) -> Plan:
+def plan(X, A, axes, start, sizes, rng) -> Plan:
     """The rounds and the factor by which held-out rows are foreseen best.
 
-    ``start`` is one of `STARTS`. Each held-out row is foreseen from all other rows and the links.
+    ``start`` is one of `STARTS`, ``sizes`` q and the least number of rounds. Each held-out row is
+    foreseen from all other rows and the links.
     """
-    curve = _curve(_folds(X, A, axes, start, q, rng))
-    last, factor = np.unravel_index(np.argmax(curve), curve.shape)
-    return Plan(int(last) + 1 if last + 1 < ROUNDS else None, float(FACTORS[factor]))
+    q, least = sizes
+    curve = _curve(_folds(X, A, axes, start, q, rng), least)
+    more, factor = np.unravel_index(np.argmax(curve[least - 1 :]), curve[least - 1 :].shape)
+    rounds = least + int(more)
+    return Plan(rounds if rounds < ROUNDS else None, float(FACTORS[factor]))
 
 
 def _folds(X, A, axes, start, q, rng):
@@ -91,11 +94,13 @@ def _folds(X, A, axes, start, q, rng):
         yield Fold(data, relational.init(U, q, data), held)
 
 
-def _curve(folds) -> np.ndarray:
+def _curve(folds, least) -> np.ndarray:
     """Foresight (rounds, factors) after every round, summed over the folds."""
     runs = [_foresights(fold) for fold in folds]
     curve: list[np.ndarray] = []
-    while len(curve) < ROUNDS and not settled([each.max() for each in curve], 0.0, PATIENCE):
+    while len(curve) < ROUNDS and not settled(
+        [each.max() for each in curve[least - 1 :]], 0.0, PATIENCE
+    ):
         curve.append(np.sum([next(run) for run in runs], axis=0))
     return np.array(curve)
 
