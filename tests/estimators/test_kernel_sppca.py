@@ -250,3 +250,11 @@ def test_names_of_the_output(circles):
     model = clone(KernelSPPCA()).set_output(transform="pandas")
     frame = model.fit_transform(pd.DataFrame(X, columns=["a", "b"]), y)
     assert list(frame.columns) == ["kernelsppca0", "kernelsppca1"]
+
+
+def test_a_kernel_of_less_rank_than_components_is_fitted_by_likelihood():
+    """One feature, whose cosines are signs: the other components have no energy."""
+    X = np.array([[1.0], [2.0], [-1.0], [3.0], [-2.0], [1.0], [-4.0], [2.0], [1.0]])
+    y = np.sin(np.arange(9.0))
+    model = KernelSPPCA(4, kernel="cosine", supervision="likelihood", n_landmarks=3).fit(X, y)
+    assert np.isfinite(model.transform(X)).all()

@@ -81,6 +81,12 @@ def test_missing_values_without_links_are_ppca(rng, relation):
     assert_allclose(model.impute(X), expected.impute(X), atol=1e-4)
 
 
+def test_entries_without_variation_are_refused():
+    """Every column has one observed entry."""
+    with pytest.raises(ValueError, match="X has no variation"):
+        PRPCA(1).fit([[np.nan, -2.5], [-0.3, np.nan]], links=np.zeros((2, 2)))
+
+
 def test_no_edges_scale_nothing(rng):
     X = rng.standard_normal((N, D)) @ rng.standard_normal((D, D))
     model = PRPCA(3, alpha=2.0, gamma=0.5).fit(X, links=np.zeros((N, N)))

@@ -688,3 +688,11 @@ def test_all_rows_equal_and_labelled_are_refused():
     X, y = np.ones((60, 4)), np.arange(60) % 3
     with pytest.raises(ValueError, match="X has no variation"):
         SPPCA(2, supervision="likelihood").fit(X, y)
+
+
+@pytest.mark.parametrize("supervision", [0.5, "likelihood"])
+def test_a_single_class_is_predicted_with_gaps_too(rng, supervision):
+    X = rng.standard_normal((9, 4))
+    X[0, 0] = np.nan
+    model = SPPCA(2, supervision=supervision).fit(X, np.full(9, "a"))
+    assert_array_equal(model.predict(X), np.full(9, "a"))

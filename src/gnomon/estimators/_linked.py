@@ -134,6 +134,7 @@ def _fit_gaps(model, X, q, loop):
     """PPCA by the likelihood of what is observed."""
     check_columns(X)
     data = incomplete.group_rows(X.astype(float), np.zeros(X.shape[1], dtype=int))
+    check_spread(incomplete.squared_norm(data))
     start = incomplete.init(data, q)
     step = anderson(
         partial(incomplete.step, data=data),

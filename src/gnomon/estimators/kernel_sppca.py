@@ -15,6 +15,7 @@ from gnomon.estimators._validation import (
     check_integer,
     check_option,
     check_real,
+    check_spread,
     check_strength,
     read_data,
     repeatable,
@@ -298,6 +299,7 @@ class KernelSPPCA(
     def _fit_likelihood(self, found, targets, q, rng):
         _, F = center(Matrix(found.F))
         stats, basis = sppca_statistics.from_moments(F, targets.Y, targets.observed)
+        check_spread(stats.energy)
         noise = noise_rule(stats, Settings())
         tol = tolerance(stats, self.tol)
         run = maximise(stats, q, noise, max_iter=self.max_iter, tol=tol, loop=self._iterate)

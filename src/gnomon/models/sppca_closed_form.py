@@ -55,7 +55,7 @@ def profile(stats: Statistics, q, r) -> float:
     """Log likelihood at the ratio r, maximised over all else."""
     c = stats.outputs.Y.shape[1]
     size = stats.d + c
-    values = _leading(stats, q, r, vectors=False)
+    values = np.maximum(_leading(stats, q, r, vectors=False), np.finfo(float).tiny)
     sigma2 = max(_rest(stats, values, r), np.finfo(float).tiny)
     total = size * (np.log(2 * np.pi) + 1) + np.log(values).sum() + (size - q) * np.log(sigma2)
     return -0.5 * stats.n * (total + c * np.log(r))

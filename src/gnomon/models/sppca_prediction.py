@@ -54,13 +54,15 @@ def stretched(mean, covariance, factors):
 def spread_by_gaps(found: Prediction, W, sigma2, gaps) -> np.ndarray:
     """Cov[y | x_o] (P, c, c) for patterns of gaps (P, d) in x = W z + e."""
     q, c = W.shape[1], found.coef.shape[1]
-    products = (W[:, :, None] * W[:, None, :]).reshape(-1, q * q) / sigma2
+    # Sizes are spelt out: of a single class there is no column, and -1 has no answer.
+    d, p = W.shape[0], len(gaps)
+    products = (W[:, :, None] * W[:, None, :]).reshape(d, q * q) / sigma2
     A = np.eye(q) + ((1.0 - gaps) @ products).reshape(-1, q, q)
-    through = (found.coef[:, :, None] * W[:, None, :]).reshape(-1, c * q)
-    through = (gaps @ through).reshape(-1, c, q)
-    own = (found.coef[:, :, None] * found.coef[:, None, :]).reshape(-1, c * c)
+    through = (found.coef[:, :, None] * W[:, None, :]).reshape(d, c * q)
+    through = (gaps @ through).reshape(p, c, q)
+    own = (found.coef[:, :, None] * found.coef[:, None, :]).reshape(d, c * c)
     spread = through @ np.linalg.solve(A, np.swapaxes(through, 1, 2))
-    return found.covariance + spread + sigma2 * (gaps @ own).reshape(-1, c, c)
+    return found.covariance + spread + sigma2 * (gaps @ own).reshape(p, c, c)
 
 
 def log_density(residual, observed, covariances, pattern) -> np.ndarray:
