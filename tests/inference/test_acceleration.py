@@ -66,3 +66,17 @@ def test_a_leap_that_leaves_the_domain_is_dropped(name):
         end = run.state.plain
     assert np.diff(run.objective).min() >= 0
     assert 0.9 < end[0] <= 1
+
+
+@pytest.mark.parametrize("name", ["squarem", "anderson"])
+def test_a_leap_out_of_the_range_of_numbers_is_silent(name):
+    def step(x):
+        return x + 0.1 * (1 - x), float(x[0])
+
+    def overflowing(x):
+        return x * np.exp(1e4 * x) / np.exp(1e4 * x)
+
+    if name == "squarem":
+        iterate(squarem(step, np.copy, overflowing), np.zeros(1), max_iter=9, tol=0)
+    else:
+        iterate(anderson(step, np.copy, overflowing), remember(np.zeros(1)), max_iter=9, tol=0)

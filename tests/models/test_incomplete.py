@@ -132,10 +132,3 @@ def test_planted_parameters_are_recovered():
     assert_allclose(run.state.W @ run.state.W.T, truth.loadings @ truth.loadings.T, atol=0.6)
     assert_allclose(run.state.mean, truth.mean, atol=0.2)
     assert_allclose(run.state.noise[0], truth.noise_variance, rtol=0.05)
-
-
-def test_a_leap_out_of_the_range_of_numbers_stays_in_it(state):
-    leap = incomplete.pack(state) * 1e4
-    noise = incomplete.unpack(leap, state).noise
-    assert np.isfinite(noise).all()
-    assert np.all(noise > 0)

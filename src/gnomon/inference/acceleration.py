@@ -75,7 +75,7 @@ def anderson(step: Step, pack: Pack, unpack: Unpack, *, depth: int = 8) -> Step:
         images = _append(images, g, depth)
         residuals = _append(residuals, g - x, depth)
         mixed = _mix(images, residuals)
-        candidate = image if mixed is None else unpack(mixed)
+        candidate = image if mixed is None else _landed(unpack, mixed)
         return Memory(candidate, image, objective, images, residuals), objective
 
     return accelerated
@@ -133,7 +133,13 @@ def _append(rows, row, depth):
 def _try(step, unpack, x):
     if not np.all(np.isfinite(x)):
         return None, -np.inf
-    return _try_state(step, unpack(x))
+    return _try_state(step, _landed(unpack, x))
+
+
+def _landed(unpack, x):
+    """The state where a leap ends; if numbers do not reach there, the objective will tell."""
+    with np.errstate(all="ignore"):
+        return unpack(x)
 
 
 def _try_state(step, state):

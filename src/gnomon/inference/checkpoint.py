@@ -44,8 +44,8 @@ def load(path, like, fingerprint: str) -> Saved:
             raise ValueError(f"checkpoint {str(path)!r} is damaged or not a checkpoint") from error
     if str(arrays["fingerprint"]) != fingerprint or int(arrays["format"]) != FORMAT:
         raise ValueError(
-            f"checkpoint {str(path)!r} belongs to other data, parameters or another version; "
-            "remove it or give another path"
+            f"checkpoint {str(path)!r} belongs to other data, parameters, another start or "
+            "version; remove it or give another path; a random start needs a random_state"
         )
     values = (arrays[name] for name in names)
     return Saved(_rebuild(like, values), arrays["objective"].tolist())

@@ -21,8 +21,6 @@ from gnomon.linalg.stacked import center
 
 NOISE_FLOOR = 1e-9
 BATCH_ENTRIES = 2**21
-# A leap may go beyond what numbers hold; it is judged by its objective.
-LOG_RANGE = -300.0, 300.0
 
 
 class State(NamedTuple):
@@ -232,7 +230,7 @@ def unpack(x, like: State) -> State:
     """The inverse of `pack` for a state of the same sizes."""
     size, d = like.W.size, len(like.mean)
     W = x[:size].reshape(like.W.shape)
-    return State(W, x[size : size + d], np.exp(np.clip(x[size + d :], *LOG_RANGE)))
+    return State(W, x[size : size + d], np.exp(x[size + d :]))
 
 
 def _second_moments(part, weights):
