@@ -128,7 +128,7 @@ def _with_labels():
 
 
 def _linked():
-    cells = read("prpca_accuracy")["tables"]["cora"]["cells"]
+    cells = read("prpca_accuracy")["citations"]["cora"]["cells"]
     pca, paper, _, filtered = (short(mean) for mean, _ in cells[:4])
     return (
         "linked text (Cora), 50 dimensions, linear SVM",
