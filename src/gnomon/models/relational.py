@@ -80,7 +80,8 @@ def link(X: Data, S, density: Density, steps: int = STEPS) -> Linked:
 
 def smoothness(lam, beta) -> np.ndarray:
     """h(lambda; beta) = (1 + beta lambda)^-2."""
-    return (1.0 + beta * lam) ** -2
+    inverse = 1.0 / (1.0 + beta * lam)
+    return inverse * inverse
 
 
 def variances_at(state: Relational, lam) -> np.ndarray:
@@ -165,8 +166,9 @@ def _profile(x, stats: Statistics, d: int):
     """
     n, q, r = len(stats.scores), stats.nodes.shape[1], len(stats.own)
     sigma2, a, c, beta = _unfold(x, q)
-    base = 1.0 + beta * stats.nodes
-    h = base**-2
+    # A product: numpy takes a general power for -2.
+    inverse = 1.0 / (1.0 + beta * stats.nodes)
+    h = inverse * inverse
     v = a * h + c + sigma2
     own = np.maximum(stats.own / n, sigma2)
     free = n * (d - q - r)
@@ -180,7 +182,7 @@ def _profile(x, stats: Statistics, d: int):
             [sigma2 * total.sum() + pressed + free - stats.rest / sigma2],
             a * np.sum(slope * h, axis=0),
             c * total,
-            a * np.sum(slope * (-2 * beta * stats.nodes * h / base), axis=0),
+            -2 * a * beta * np.sum(slope * stats.nodes * h * inverse, axis=0),
         ]
     )
     return value / (2 * n), gradient / (2 * n)
