@@ -15,8 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-# Below this many rows the basis is kept orthogonal, which makes full-length runs exact.
-ORTHOGONAL_BELOW = 5000
+# Below this many rows the basis is kept orthogonal, which makes full-length runs exact. Short runs
+# on more rows stay orthogonal to rounding by themselves.
+ORTHOGONAL_BELOW = 500
 # Below this many rows all eigenvalues are taken, above it they are sampled.
 EXACT_BELOW = 1500
 # Rows worked on at a time: few enough for the cache, and for sums in the precision of the data.
@@ -24,6 +25,8 @@ RUN = 2048
 # Columns of the identity that run side by side.
 COLUMNS = 64
 N_LOWEST, N_PROBES, PROBE_STEPS, N_MERGED = 24, 20, 80, 400
+# Beyond this many rows fewer probes do.
+MANY_ROWS = 5000
 
 
 class Krylov(NamedTuple):
@@ -111,7 +114,7 @@ def density(S, top, rng: np.random.Generator) -> Density:
     S, top = S.astype(np.float32), top.astype(np.float32)
     values, vectors = _next_eigenpairs(S, top, rng)
     # A probe averages over the nodes, so that more of these need fewer of those.
-    n_probes = int(np.clip(N_PROBES * ORTHOGONAL_BELOW / n, 4, N_PROBES))
+    n_probes = int(np.clip(N_PROBES * MANY_ROWS / n, 4, N_PROBES))
     probes = rng.choice(np.array([-1, 1], dtype=S.dtype), size=(n, n_probes))
     probes -= top @ (top.T @ probes) + vectors @ (vectors.T @ probes)
     theta, weights = _probe(S, probes)
