@@ -56,6 +56,7 @@ ifeq ($(findstring --quick,$(OPTIONS)),)
 	PYTHONPATH=. $(BIN)/python benchmarks/prpca_accuracy.py
 	$(BIN)/python -m benchmarks.papers.pictures
 	$(BIN)/python -m benchmarks.papers.page
+	$(BIN)/python docs/figures.py
 endif
 
 # One thread for each, so that two run side by side.

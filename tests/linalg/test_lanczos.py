@@ -43,6 +43,22 @@ def test_the_rule_of_units_gives_diagonal_entries(S, monkeypatch):
     assert_allclose(np.sum(weights * np.exp(theta), axis=0), expected, rtol=1e-10)
 
 
+def test_short_runs_on_many_rows_need_no_help_to_stay_orthogonal(rng):
+    """Also where most columns end early, in components of a few nodes."""
+    n = lanczos.ORTHOGONAL_BELOW + 100
+    S = graph.normalized(random_graph(rng, n, 0.0015))
+    B = np.column_stack([np.eye(n)[:, :40], rng.standard_normal((n, 10))])
+    space = lanczos.lanczos(S, B, 16)
+    values, V = np.linalg.eigh(S.toarray())
+    expected = V @ ((1.5 - values)[:, None] ** -1 * (V.T @ B))
+    assert_allclose(lanczos.apply(space, 1 / (1.5 - space.nodes)), expected, atol=1e-6)
+    theta, weights = lanczos.unit_rule(S, np.arange(40), 16)
+    diagonal = V[:40] ** 2 @ (1 / (1.5 - values))
+    assert_allclose(np.sum(weights / (1.5 - theta), axis=0), diagonal, rtol=1e-8)
+    G = np.einsum("ink,jnk->kij", space.basis[:, :, 40:], space.basis[:, :, 40:])
+    assert_allclose(G, np.broadcast_to(np.eye(16), G.shape), atol=1e-10)
+
+
 def test_few_steps_suffice_for_a_smooth_function(rng):
     S = graph.normalized(random_graph(rng, 400, 0.02))
     B = rng.standard_normal((400, 2))

@@ -1,8 +1,13 @@
 """What a column of a table holds, as numbers or as texts."""
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+# A text that is a number, be its fraction behind a point or a comma.
+NUMBER = re.compile(r"\s*[-+]?[0-9]+([.,][0-9]+)?(e[-+]?[0-9]+)?\s*", re.IGNORECASE)
 
 
 def kind_of(column) -> str:

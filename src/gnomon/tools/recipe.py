@@ -9,7 +9,6 @@
 Columns with one value, without values, or with too many levels are left out and named.
 """
 
-import re
 import tempfile
 from typing import Any, NamedTuple
 
@@ -17,11 +16,10 @@ import numpy as np
 from scipy import sparse
 
 from gnomon.exceptions import TableError
-from gnomon.tools.columns import as_numbers, as_texts, kind_of
+from gnomon.tools.columns import NUMBER, as_numbers, as_texts, kind_of
 from gnomon.tools.tables import Table
 
 MAX_LEVELS = 50
-NUMBER = re.compile(r"\s*[-+]?[0-9]+([.,][0-9]+)?(e[-+]?[0-9]+)?\s*", re.IGNORECASE)
 SCALES = ("auto", "standard", "none")
 
 

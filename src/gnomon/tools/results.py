@@ -1,6 +1,5 @@
 """Writing what a model says of a table."""
 
-import re
 import sys
 from collections.abc import Iterable
 
@@ -10,7 +9,7 @@ import pyarrow as pa
 from gnomon.exceptions import TableError
 from gnomon.inference.files import atomic_file
 from gnomon.tools.building import latent, standard_deviations
-from gnomon.tools.columns import as_numbers, as_texts
+from gnomon.tools.columns import NUMBER, as_numbers, as_texts
 from gnomon.tools.recipe import Recipe, indicators_of
 
 # Rows that are written at a time.
@@ -18,7 +17,6 @@ BATCH_ROWS = 2**16
 # A spreadsheet runs cells that begin like this; a quote before them keeps them text. Numbers,
 # as the class -1, do no harm.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-NUMBER = re.compile(r"[-+]?[0-9]+([.,][0-9]+)?")
 
 
 def write_rows(path, columns: dict):
