@@ -24,11 +24,11 @@ from sklearn.preprocessing import Normalizer, normalize
 from sklearn.svm import LinearSVC
 
 from gnomon import PPCA, PRPCA, Links
-from gnomon.inference.fixed_point import iterate
+from gnomon.inference.loop import iterate
 from gnomon.linalg import eigen, graph, lanczos
+from gnomon.linalg.blocks import center
 from gnomon.linalg.data import Centered, Matrix
 from gnomon.linalg.mixed import Mixed
-from gnomon.linalg.stacked import center
 from gnomon.models import relational
 from gnomon.models.relational_posterior import conditional_log_density
 

@@ -10,7 +10,7 @@ _HOMES: dict[str, str] = {
     "PRPCA": "gnomon.estimators.prpca",
     "LabelledOnly": "gnomon.estimators.labelled",
     "SemiSupervisedSplit": "gnomon.estimators.selection",
-    "from_loaders": "gnomon.linalg.sources",
+    "from_loaders": "gnomon.linalg.blocks",
     "choose_dimension": "gnomon.tools.dimension",
     "compare": "gnomon.tools.compare",
     "labelled_scorer": "gnomon.estimators.labelled",

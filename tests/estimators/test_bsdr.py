@@ -13,8 +13,8 @@ from sklearn.feature_selection import SelectFromModel
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gnomon import BSDR
+from gnomon.linalg.blocks import Blocks
 from gnomon.linalg.data import Matrix
-from gnomon.linalg.stacked import Blocks
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

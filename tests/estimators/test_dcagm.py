@@ -17,9 +17,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gnomon import DCAGM, chunks_from_pairs
 from gnomon.inference.callbacks import Checkpoint
+from gnomon.linalg.blocks import Blocks
 from gnomon.linalg.data import Matrix
-from gnomon.linalg.scaled import row_space
-from gnomon.linalg.stacked import Blocks
+from gnomon.linalg.standardize import row_space
 from gnomon.models import dca_gm_choice
 
 

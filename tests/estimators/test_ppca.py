@@ -19,8 +19,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gnomon import PPCA
 from gnomon.datasets import make_subspace, remove_entries
+from gnomon.linalg.blocks import Blocks
 from gnomon.linalg.data import Matrix
-from gnomon.linalg.stacked import Blocks
 
 SOLVERS = ["auto", "moments", "dual", "subspace", "em"]
 VARIANTS = [PPCA(solver=solver) for solver in SOLVERS] + [PPCA("auto"), PPCA(0.8)]

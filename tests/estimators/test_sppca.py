@@ -17,8 +17,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from gnomon import PPCA, SPPCA
+from gnomon.linalg.blocks import Blocks
 from gnomon.linalg.data import Matrix
-from gnomon.linalg.stacked import Blocks
 
 LIKELIHOOD = {"supervision": "likelihood"}
 ROUTES = [{"supervision": 0.5}, LIKELIHOOD, {"solver": "dual", **LIKELIHOOD}]

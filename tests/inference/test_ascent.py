@@ -2,7 +2,7 @@ import numpy as np
 from numpy.testing import assert_allclose
 
 from gnomon.inference.ascent import ascent_direction, begin, lbfgs
-from gnomon.inference.fixed_point import iterate
+from gnomon.inference.loop import Method, iterate
 
 
 def hill(x):
@@ -17,13 +17,13 @@ def hill(x):
 
 def test_finds_the_top_of_a_curved_ridge():
     start = np.tile([-1.2, 1.0], 3)
-    run = iterate(lbfgs(hill), begin(hill, start), max_iter=200, tol=1e-14)
+    run = iterate(Method(begin(hill, start), lbfgs(hill)), max_iter=200, tol=1e-14)
     assert run.converged
     assert_allclose(run.state.x, np.ones(6), atol=1e-5)
 
 
 def test_never_descends():
-    run = iterate(lbfgs(hill), begin(hill, np.array([-1.2, 1.0])), max_iter=50, tol=0)
+    run = iterate(Method(begin(hill, np.array([-1.2, 1.0])), lbfgs(hill)), max_iter=50, tol=0)
     assert np.diff(run.objective).min() >= 0
 
 

@@ -5,10 +5,10 @@ from scipy import sparse
 
 from gnomon.estimators._spectrum import leading_spectrum
 from gnomon.inference import subspace
-from gnomon.linalg.data import Matrix, Weighted
+from gnomon.linalg.blocks import Blocks
+from gnomon.linalg.data import Matrix, Weighted, center
 from gnomon.linalg.eigen import from_moments
 from gnomon.linalg.mixed import Mixed
-from gnomon.linalg.stacked import Blocks, center
 
 
 @pytest.fixture

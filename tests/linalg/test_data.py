@@ -3,9 +3,9 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 
-from gnomon.linalg.data import Centered, Matrix, Weighted, as_data
+from gnomon.linalg.blocks import Blocks
+from gnomon.linalg.data import Centered, Matrix, Weighted, as_data, center
 from gnomon.linalg.mixed import Mixed
-from gnomon.linalg.stacked import Blocks, center, column_means
 
 n, d = 40, 7
 
@@ -163,7 +163,7 @@ def test_blocks_refuse_what_does_not_stack(X):
 def test_as_data_keeps_operators(X):
     data = Centered(Matrix(X), X.mean(axis=0))
     assert as_data(data) is data
-    assert_allclose(column_means(as_data(X)), X.mean(axis=0))
+    assert_allclose(as_data(X).column_means(), X.mean(axis=0))
 
 
 def test_rows_of_blocks_by_index(X):

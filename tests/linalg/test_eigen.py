@@ -1,10 +1,12 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import sparse
+from scipy.sparse.linalg import ArpackNoConvergence
 
 from gnomon.linalg import eigen
-from gnomon.linalg.data import Matrix
-from gnomon.linalg.stacked import center
+from gnomon.linalg.data import Matrix, center
+from gnomon.linalg.eigen import krylov_pairs
 
 
 @pytest.mark.parametrize("shape", [(60, 12), (12, 60), (20, 20)])
@@ -27,14 +29,79 @@ def test_directions_without_energy_are_completed_to_a_basis(rng):
     assert_allclose(vectors.T @ vectors, np.eye(3), atol=1e-8)
 
 
-def test_signs_are_fixed_by_the_largest_entry(rng):
-    V = rng.normal(size=(9, 4))
-    fixed = eigen.fix_signs(V)
-    assert_allclose(fixed, eigen.fix_signs(-V))
-    assert np.all(fixed[np.argmax(np.abs(fixed), axis=0), np.arange(4)] > 0)
-
-
 def test_the_route_follows_the_shape():
     assert eigen.route(Matrix(np.empty((5000, 100))), 5) == "moments"
     assert eigen.route(Matrix(np.empty((100, 5000))), 5) == "dual"
     assert eigen.route(Matrix(np.empty((5000, 1000))), 5) == "subspace"
+
+
+@pytest.fixture
+def thin(rng):
+    X = sparse.random_array((200, 60), density=0.1, rng=rng)
+    return center(Matrix(sparse.csr_array(X @ sparse.diags_array(np.linspace(3, 1, 60)))))[1]
+
+
+def test_pairs_are_those_of_the_moments(thin, rng):
+    values, vectors = eigen.from_lanczos(thin, 4, rng)
+    expected = eigen.from_moments(thin, 4)
+    assert_allclose(values, expected.values, rtol=1e-8)
+    gap = vectors @ vectors.T - expected.vectors @ expected.vectors.T
+    assert np.abs(gap).max() < 1e-5
+
+
+def test_what_does_not_converge_is_found_in_blocks(thin, rng, monkeypatch):
+    def gives_up(*arguments, **options):
+        raise ArpackNoConvergence("too slow", np.empty(0), np.empty((60, 0)))
+
+    monkeypatch.setattr(eigen, "eigsh", gives_up)
+    values, _ = eigen.from_lanczos(thin, 4, rng)
+    assert_allclose(values, eigen.from_moments(thin, 4).values, rtol=1e-6)
+
+
+@pytest.fixture
+def X(rng):
+    X = rng.standard_normal((300, 200)) * np.arange(1, 201) ** -0.7
+    return np.where(np.abs(X) > 0.05, X, 0.0)
+
+
+def exact(X):
+    values, vectors = np.linalg.eigh((X - X.mean(axis=0)).T @ (X - X.mean(axis=0)))
+    return values[::-1], vectors[:, ::-1]
+
+
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("rows", [300, 120], ids=["long", "wide"])
+def test_leading_pairs_are_those_of_the_gram_matrix(X, rng, store, rows):
+    X = X[:rows]
+    values, V = krylov_pairs(center(Matrix(store(X)))[1], 5, rng, tol=1e-10)
+    expected, U = exact(X)
+    assert_allclose(values, expected[:5], rtol=1e-9)
+    assert_allclose(V @ V.T, U[:, :5] @ U[:, :5].T, atol=1e-6)
+
+
+def test_a_wide_pool_has_converged_leading_directions(X, rng):
+    values, V = krylov_pairs(center(Matrix(X))[1], 60, rng, leading=4, tol=1e-6)
+    expected, _ = exact(X)
+    assert V.shape == (200, 60)
+    assert_allclose(V.T @ V, np.eye(60), atol=1e-9)
+    assert_allclose(values[:4], expected[:4], rtol=1e-7)
+    assert np.sum(values) > 0.97 * np.sum(expected[:60])
+
+
+def test_values_are_the_variances_along_the_vectors(X, rng):
+    values, V = krylov_pairs(center(Matrix(X))[1], 40, rng, leading=4)
+    T = (X - X.mean(axis=0)) @ V
+    assert_allclose(T.T @ T, np.diag(values), atol=1e-7 * values[0])
+
+
+def test_all_pairs_of_a_matrix_of_low_rank(rng):
+    X = rng.standard_normal((50, 3)) @ rng.standard_normal((3, 40))
+    values, V = krylov_pairs(Matrix(X), 10, rng)
+    assert np.sum(values > 1e-9 * values[0]) == 3
+    assert_allclose(X @ V[:, :3] @ V[:, :3].T, X, atol=1e-8)
+
+
+def test_no_energy_gives_zeros(rng):
+    values, V = krylov_pairs(Matrix(np.zeros((8, 6))), 2, rng)
+    assert not values.any()
+    assert np.isfinite(V).all()

@@ -3,7 +3,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from gnomon.exceptions import NumericalError
-from gnomon.linalg.solve import Cholesky, preconditioned_solution
+from gnomon.linalg.solve import Cholesky, above_rounding, fix_signs, preconditioned_solution
 
 
 def test_it_solves_and_knows_the_determinant(rng):
@@ -31,3 +31,22 @@ def test_preconditioned_solution_solves_for_a_matrix(rng):
         lambda X: A @ X @ B, R, np.zeros_like(R), lambda R: R / np.diag(A)[:, None], 50, 1e-12
     )
     assert_allclose(A @ X @ B, R, atol=1e-8)
+
+
+def test_signs_are_fixed_by_the_largest_entry(rng):
+    V = rng.normal(size=(9, 4))
+    fixed = fix_signs(V)
+    assert_allclose(fixed, fix_signs(-V))
+    assert np.all(fixed[np.argmax(np.abs(fixed), axis=0), np.arange(4)] > 0)
+
+
+def test_the_rank_of_a_gram_matrix_is_found(rng):
+    F = rng.normal(size=(30, 4)) @ rng.normal(size=(4, 12))
+    assert above_rounding(np.linalg.eigvalsh(F.T @ F)).sum() == 4
+    G = F.astype(np.float32)
+    values = np.linalg.eigvalsh((G.T @ G).astype(float))
+    assert above_rounding(values, np.float32).sum() == 4
+
+
+def test_no_energy_has_no_rank():
+    assert above_rounding(np.zeros(3)).sum() == 0

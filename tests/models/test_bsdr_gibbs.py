@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from gnomon.inference.fixed_point import iterate
+from gnomon.inference.loop import Method, iterate
 from gnomon.inference.sampling import Schedule, draw
 from gnomon.linalg.data import Matrix
 from gnomon.models import bsdr, bsdr_gibbs
@@ -233,7 +233,9 @@ def test_chain_agrees_with_the_variational_mean_on_easy_data(rng):
     codes = (X[:, :1] * [1.0, 0.0, -1.0] + 0.3 * rng.standard_normal((300, 3))).argmax(axis=1)
     problem = bsdr.pose(gram_or_dual(Matrix(X), 1.0), ClassOutputs(codes, 3), Priors())
     start = variational.init(problem, bsdr.coded_start(problem, 1, rng))
-    fit = iterate(partial(variational.step, problem=problem), start, max_iter=100, tol=0).state
+    fit = iterate(
+        Method(start, partial(variational.step, problem=problem)), max_iter=100, tol=0
+    ).state
     kept = draw(
         partial(bsdr_gibbs.kernel, problem=problem),
         bsdr_gibbs.init(fit, problem, rng),

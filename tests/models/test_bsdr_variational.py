@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from gnomon.inference.fixed_point import iterate
+from gnomon.inference.loop import Method, iterate
 from gnomon.linalg.data import Matrix
 from gnomon.models import bsdr, bsdr_factors
 from gnomon.models import bsdr_variational as variational
@@ -56,7 +56,9 @@ def make_problem(kind, name, rng, shape=(n, d), noise=1.0, **hyper):
 
 def fit(problem, rng, sweeps=8):
     state = variational.init(problem, bsdr.coded_start(problem, q, rng))
-    return iterate(partial(variational.step, problem=problem), state, max_iter=sweeps, tol=0)
+    return iterate(
+        Method(state, partial(variational.step, problem=problem)), max_iter=sweeps, tol=0
+    )
 
 
 def ready(factors, problem):

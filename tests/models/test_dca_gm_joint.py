@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from gnomon.inference.ascent import begin, lbfgs
-from gnomon.inference.fixed_point import iterate
+from gnomon.inference.loop import Method, iterate
 from gnomon.linalg.data import Matrix
 from gnomon.models import dca_gm, dca_gm_joint
 from gnomon.models.dca_gm import Settings
@@ -80,7 +80,7 @@ def test_ascent_is_monotone_and_settles(problem, rng):
     state = start(problem, SETTINGS, rng)
     f = partial(dca_gm_joint.objective, X=X, rows=rows, settings=SETTINGS, like=state.mixture)
     path = begin(f, dca_gm_joint.pack(state.P, state.mixture))
-    run = iterate(lbfgs(f), path, max_iter=500, tol=1e-8)
+    run = iterate(Method(path, lbfgs(f)), max_iter=500, tol=1e-8)
     assert run.converged
     assert np.diff(run.objective).min() >= 0
     end = dca_gm_joint.state_of(run.state.x, X, rows, SETTINGS, state.mixture)

@@ -6,10 +6,9 @@ from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
 from gnomon.datasets import make_subspace, remove_entries
-from gnomon.inference.fixed_point import iterate
-from gnomon.linalg.data import Matrix
+from gnomon.inference.loop import Method, iterate
+from gnomon.linalg.data import Matrix, center
 from gnomon.linalg.eigen import from_moments
-from gnomon.linalg.stacked import center
 from gnomon.models import incomplete, ppca
 from gnomon.models.incomplete import State
 
@@ -70,7 +69,7 @@ def test_batches_do_not_change_the_step(state, X, monkeypatch):
 
 def test_the_objective_never_falls(state, X):
     data = incomplete.group_rows(X, GROUPS)
-    run = iterate(partial(incomplete.step, data=data), state, max_iter=300, tol=0)
+    run = iterate(Method(state, partial(incomplete.step, data=data)), max_iter=300, tol=0)
     steps = np.diff(run.objective)
     assert np.all(steps >= -1e-10 * np.abs(run.objective[:-1]))
 
@@ -78,7 +77,9 @@ def test_the_objective_never_falls(state, X):
 def test_the_gradient_vanishes_at_the_fixed_point(X):
     data = incomplete.group_rows(X, GROUPS)
     start = State(np.eye(d, q), np.zeros(d), np.ones(2))
-    end = iterate(partial(incomplete.step, data=data), start, max_iter=20000, tol=1e-13).state
+    end = iterate(
+        Method(start, partial(incomplete.step, data=data)), max_iter=20000, tol=1e-13
+    ).state
     x, h = incomplete.pack(end), 1e-5
 
     def total(v):
@@ -92,7 +93,9 @@ def test_without_gaps_it_is_the_closed_form():
     X = make_subspace(80, d, q).X
     data = incomplete.group_rows(X, np.zeros(d, dtype=int))
     run = iterate(
-        partial(incomplete.step, data=data), incomplete.init(data, q), max_iter=5000, tol=1e-12
+        Method(incomplete.init(data, q), partial(incomplete.step, data=data)),
+        max_iter=5000,
+        tol=1e-12,
     )
     _, centered = center(Matrix(X))
     fit = ppca.closed_form(from_moments(centered, q), q, len(X))
@@ -127,7 +130,9 @@ def test_planted_parameters_are_recovered():
     truth = make_subspace(6000, 8, 2, random_state=1)
     data = incomplete.group_rows(remove_entries(truth.X, 0.3), np.zeros(8, dtype=int))
     run = iterate(
-        partial(incomplete.step, data=data), incomplete.init(data, 2), max_iter=500, tol=1e-4
+        Method(incomplete.init(data, 2), partial(incomplete.step, data=data)),
+        max_iter=500,
+        tol=1e-4,
     )
     assert_allclose(run.state.W @ run.state.W.T, truth.loadings @ truth.loadings.T, atol=0.6)
     assert_allclose(run.state.mean, truth.mean, atol=0.2)

@@ -6,9 +6,9 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.stats import multivariate_normal
 
-from gnomon.inference.fixed_point import iterate
+from gnomon.inference.loop import Method, iterate
+from gnomon.linalg.blocks import Blocks
 from gnomon.linalg.data import Matrix
-from gnomon.linalg.stacked import Blocks
 from gnomon.models.linear_gaussian import View, em_step
 
 n, d, c, q = 40, 5, 2, 2
@@ -40,15 +40,17 @@ def test_objective_is_the_gaussian_log_density(sample):
 def test_em_never_descends(sample, expand):
     X, Y, views = sample
     step = partial(em_step, blocks=half_labelled(X, Y), expand=expand)
-    run = iterate(step, views, max_iter=200, tol=0)
+    run = iterate(Method(views, step), max_iter=200, tol=0)
     assert np.diff(run.objective).min() > -1e-9
 
 
 def test_expansion_reaches_the_same_maximum_in_fewer_steps(sample):
     X, Y, views = sample
     blocks = half_labelled(X, Y)
-    plain = iterate(partial(em_step, blocks=blocks), views, max_iter=5000, tol=1e-10)
-    fast = iterate(partial(em_step, blocks=blocks, expand=True), views, max_iter=5000, tol=1e-10)
+    plain = iterate(Method(views, partial(em_step, blocks=blocks)), max_iter=5000, tol=1e-10)
+    fast = iterate(
+        Method(views, partial(em_step, blocks=blocks, expand=True)), max_iter=5000, tol=1e-10
+    )
     assert_allclose(fast.objective[-1], plain.objective[-1], atol=1e-6)
     assert len(fast.objective) < len(plain.objective)
 
@@ -65,7 +67,7 @@ def test_storage_does_not_change_the_step(sample):
 def test_one_view_converges_to_principal_components(sample):
     X, _, (x, _) = sample
     X = X - X.mean(axis=0)
-    run = iterate(partial(em_step, blocks=[(Matrix(X),)]), (x,), max_iter=20000, tol=1e-11)
+    run = iterate(Method((x,), partial(em_step, blocks=[(Matrix(X),)])), max_iter=20000, tol=1e-11)
     eigenvalues, U = np.linalg.eigh(X.T @ X / n)
     sigma2 = eigenvalues[:-q].mean()
     W = U[:, -q:] * np.sqrt(eigenvalues[-q:] - sigma2)

@@ -6,11 +6,9 @@ from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
 from gnomon.datasets import make_subspace
-from gnomon.inference.acceleration import anderson, remember
-from gnomon.inference.fixed_point import iterate
-from gnomon.linalg.data import Matrix
+from gnomon.inference.loop import Method, anderson, iterate
+from gnomon.linalg.data import Matrix, center
 from gnomon.linalg.eigen import from_moments
-from gnomon.linalg.stacked import center
 from gnomon.models import dimension, ppca
 from gnomon.stats.gaussian import covariance
 
@@ -39,9 +37,11 @@ def test_closed_form_is_a_maximum(X, rng):
 
 def test_em_ends_at_the_closed_form(X, rng):
     start = ppca.init(X, q, rng)
-    step = anderson(partial(ppca.step, X=X), ppca.pack, partial(ppca.unpack, like=start))
-    run = iterate(step, remember(start), max_iter=200, tol=0)
-    (view,) = run.state.plain
+    method = anderson(
+        Method(start, partial(ppca.step, X=X)), ppca.pack, partial(ppca.unpack, like=start)
+    )
+    run = iterate(method, max_iter=200, tol=0)
+    (view,) = run.state
     expected = ppca.closed_form(from_moments(X, q), q, X.n_samples).view
     assert_allclose(view.W @ view.W.T, expected.W @ expected.W.T, rtol=1e-8, atol=1e-8)
     assert_allclose(view.sigma2, expected.sigma2, rtol=1e-8)
@@ -51,15 +51,17 @@ def test_em_ends_at_the_closed_form(X, rng):
 def test_em_does_not_rest_where_an_axis_is_zero(seed):
     X = center(Matrix(make_subspace(150, 12, 3).X))[1]
     start = ppca.init(X, 4, np.random.default_rng(seed))
-    step = anderson(partial(ppca.step, X=X), ppca.pack, partial(ppca.unpack, like=start))
-    run = iterate(step, remember(start), max_iter=500, tol=1e-7 * 150 * 12)
+    method = anderson(
+        Method(start, partial(ppca.step, X=X)), ppca.pack, partial(ppca.unpack, like=start)
+    )
+    run = iterate(method, max_iter=500, tol=1e-7 * 150 * 12)
     best = ppca.closed_form(from_moments(X, 4), 4, X.n_samples).log_likelihood
     assert run.objective[-1] > best - 0.5
 
 
 def test_em_never_descends(X, rng):
     start = (ppca.View(rng.normal(size=(7, q)), 3.0),)
-    run = iterate(partial(ppca.step, X=X), start, max_iter=200, tol=0)
+    run = iterate(Method(start, partial(ppca.step, X=X)), max_iter=200, tol=0)
     assert np.all(np.diff(run.objective) >= -1e-10 * np.abs(run.objective[:-1]))
 
 

@@ -6,8 +6,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.stats import multivariate_normal
 
-from gnomon.inference.acceleration import anderson, remember
-from gnomon.inference.fixed_point import iterate
+from gnomon.inference.loop import Method, anderson, iterate
 from gnomon.linalg import eigen, graph
 from gnomon.linalg.data import Centered, Matrix
 from gnomon.linalg.mixed import Mixed
@@ -93,9 +92,11 @@ def test_em_ends_at_the_closed_form(A, X, view):
     Y, _ = mixed(A, X)
     expected = ppca.closed_form(eigen.from_moments(Y, q), q, n).view
     start = (view,)
-    step = anderson(partial(ppca.step, X=Y), ppca.pack, partial(ppca.unpack, like=start))
-    run = iterate(step, remember(start), max_iter=500, tol=1e-12)
-    (fitted,) = run.state.plain
+    method = anderson(
+        Method(start, partial(ppca.step, X=Y)), ppca.pack, partial(ppca.unpack, like=start)
+    )
+    run = iterate(method, max_iter=500, tol=1e-12)
+    (fitted,) = run.state
     assert np.diff(run.objective).min() > -1e-9
     assert_allclose(fitted.W @ fitted.W.T, expected.W @ expected.W.T, rtol=1e-8, atol=1e-7)
     assert_allclose(fitted.sigma2, expected.sigma2, rtol=1e-8)

@@ -7,11 +7,9 @@ from scipy import sparse
 from scipy.optimize import check_grad
 from scipy.stats import multivariate_normal
 
-from gnomon.inference.acceleration import at_rest, momentum
-from gnomon.inference.fixed_point import iterate
+from gnomon.inference.loop import Method, iterate, momentum
 from gnomon.linalg import graph, lanczos
-from gnomon.linalg.data import Matrix
-from gnomon.linalg.stacked import center
+from gnomon.linalg.data import Matrix, center
 from gnomon.models import relational
 from gnomon.models import relational_heldout as heldout
 from gnomon.models import relational_posterior as posterior
@@ -172,14 +170,14 @@ def test_variances_are_a_maximum(state, data, rng):
 
 
 def test_likelihood_never_falls(state, data):
-    run = iterate(partial(relational.step, data=data), state, max_iter=60, tol=0)
+    run = iterate(Method(state, partial(relational.step, data=data)), max_iter=60, tol=0)
     assert np.diff(run.objective).min() > -1e-9 * abs(run.objective[0])
 
 
 def test_acceleration_ends_no_lower(state, data):
     step = partial(relational.step, data=data)
-    plain = iterate(step, state, max_iter=60, tol=0)
-    fast = iterate(momentum(step, relational.leap), at_rest(state), max_iter=60, tol=0)
+    plain = iterate(Method(state, step), max_iter=60, tol=0)
+    fast = iterate(momentum(Method(state, step), relational.leap), max_iter=60, tol=0)
     assert fast.objective[-1] >= plain.objective[-1] - 1e-6
 
 
@@ -273,7 +271,9 @@ def test_planted_smooth_axes_are_found(rng):
     principal = principal[:, ::-1][:, :3]
     start = relational.smoothest_first(principal, 2, data)
     run = iterate(
-        partial(relational.step, data=data), relational.init(start, 2, data), max_iter=40, tol=1e-6
+        Method(relational.init(start, 2, data), partial(relational.step, data=data)),
+        max_iter=40,
+        tol=1e-6,
     )
     fitted, log_likelihood = relational.settle(run.state, data)
     gap = fitted.U[:, :2] @ fitted.U[:, :2].T - U[:, :2] @ U[:, :2].T

@@ -6,10 +6,8 @@ from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 from sklearn.datasets import load_iris
 
-from gnomon.inference.acceleration import anderson, remember
-from gnomon.inference.fixed_point import iterate
-from gnomon.linalg.data import Matrix, Weighted
-from gnomon.linalg.stacked import center
+from gnomon.inference.loop import Method, anderson, iterate
+from gnomon.linalg.data import Matrix, Weighted, center
 from gnomon.models import linear_gaussian, sppca, sppca_closed_form, sppca_statistics, sppca_vector
 
 n, d, c, q = 40, 6, 3, 2
@@ -50,12 +48,12 @@ def statistics(X, Y, observed, weights=None, route=sppca_statistics.from_moments
 
 def fit(stats, noise, start=None, tol=1e-10, q=q):
     start = sppca.init(stats, q, noise) if start is None else start
-    step = anderson(
-        partial(sppca.em_step, stats=stats, noise=noise),
+    method = anderson(
+        Method(start, partial(sppca.em_step, stats=stats, noise=noise)),
         partial(sppca_vector.pack, noise=noise),
         partial(sppca_vector.unpack, like=start, noise=noise),
     )
-    return iterate(step, remember(start), max_iter=5000, tol=tol)
+    return iterate(method, max_iter=5000, tol=tol)
 
 
 def dense_log_likelihood(state, X, Y, observed):
@@ -88,7 +86,7 @@ def test_no_step_descends(gappy, options, weighted, rng):
     noise = rule(stats, **options)
     start = sppca.init(stats, q, noise)
     plain = iterate(
-        partial(sppca.em_step, stats=stats, noise=noise), start, max_iter=200, tol=1e-11
+        Method(start, partial(sppca.em_step, stats=stats, noise=noise)), max_iter=200, tol=1e-11
     )
     for run in (plain, fit(stats, noise)):
         assert np.all(np.diff(run.objective) >= -1e-10 * np.abs(run.objective[:-1]))
@@ -119,8 +117,8 @@ def test_a_vector_gives_its_state_back(gappy, options):
 def test_moments_and_dual_have_one_maximum(gappy):
     primal, axes = statistics(*gappy)
     dual, axes_dual = statistics(*gappy, route=sppca_statistics.from_dual)
-    a = fit(primal, rule(primal), tol=1e-12).state.plain
-    b = fit(dual, rule(dual), tol=1e-12).state.plain
+    a = fit(primal, rule(primal), tol=1e-12).state
+    b = fit(dual, rule(dual), tol=1e-12).state
     W, V = axes @ a.W, axes_dual @ b.W
     assert_allclose(V @ V.T, W @ W.T, atol=1e-8 * np.abs(W @ W.T).max())
     assert_allclose(b.sigma2_y, a.sigma2_y, rtol=1e-7)
@@ -165,16 +163,16 @@ def test_the_maximum_is_that_of_em_on_the_rows(rng):
     blocks = [(Matrix(X[:15]), Matrix(centred[:15])), (Matrix(X[15:]), None)]
     views = tuple(linear_gaussian.View(rng.normal(size=(size, q)), 1.0) for size in (d, c))
     step = partial(linear_gaussian.em_step, blocks=blocks, expand=True)
-    reference = iterate(step, views, max_iter=5000, tol=1e-12)
+    reference = iterate(Method(views, step), max_iter=5000, tol=1e-12)
     assert_allclose(run.objective[-1], reference.objective[-1], rtol=1e-10)
-    W, V = axes @ run.state.plain.W, reference.state[0].W
+    W, V = axes @ run.state.W, reference.state[0].W
     assert_allclose(W @ W.T, V @ V.T, atol=1e-5)
 
 
 def test_without_outputs_it_is_ppca(rng):
     X, _ = planted(rng)
     stats, axes = statistics(X, np.zeros((n, 0)), np.zeros((n, 0), dtype=bool))
-    state = fit(stats, rule(stats), tol=1e-13).state.plain
+    state = fit(stats, rule(stats), tol=1e-13).state
     values, U = np.linalg.eigh(X.T @ X / n)
     sigma2 = values[:-q].mean()
     W = U[:, -q:] * np.sqrt(values[-q:] - sigma2)
@@ -189,7 +187,7 @@ def test_weights_count_as_repetition(gappy, rng):
     repeated = [part.repeat(weights, axis=0) for part in (X, Y, observed)]
     a, axes = statistics(X, Y, observed, weights.astype(float))
     b, axes_b = statistics(*repeated)
-    state, state_b = fit(a, rule(a)).state.plain, fit(b, rule(b)).state.plain
+    state, state_b = fit(a, rule(a)).state, fit(b, rule(b)).state
     W, V = axes @ state.W, axes_b @ state_b.W
     assert_allclose(W @ W.T, V @ V.T, atol=1e-6)
     assert_allclose(state.mean_y, state_b.mean_y, atol=1e-6)
@@ -202,7 +200,7 @@ def test_em_ends_at_theorem_2(rng, options):
     noise = rule(stats, **options)
     assert sppca_closed_form.applies(stats, noise)
     exact = sppca_closed_form.closed_form(stats, q, noise)
-    state = fit(stats, noise, tol=1e-12).state.plain
+    state = fit(stats, noise, tol=1e-12).state
     assert_allclose(state.W @ state.W.T, exact.W @ exact.W.T, atol=1e-6)
     assert_allclose(state.W_y @ state.W.T, exact.W_y @ exact.W.T, atol=1e-6)
     assert_allclose(state.sigma2_y, exact.sigma2_y, rtol=1e-6)
@@ -213,8 +211,7 @@ def test_theorem_2_at_the_noise_of_em_gives_its_loadings(rng):
     stats, _ = statistics(X, Y, np.ones((n, c), dtype=bool))
     noise = rule(stats)
     state = iterate(
-        partial(sppca.em_step, stats=stats, noise=noise),
-        sppca.init(stats, q, noise),
+        Method(sppca.init(stats, q, noise), partial(sppca.em_step, stats=stats, noise=noise)),
         max_iter=3000,
         tol=0,
     ).state
@@ -240,7 +237,7 @@ def test_planted_loadings_are_recovered():
     Y = 1 + Z @ W_y.T + 0.3 * rng.normal(size=(size, c))
     observed = (rng.random((size, c)) < 0.8) & (np.arange(size) < 2000)[:, None]
     stats, axes = statistics(X, Y, observed)
-    state = sppca.canonical(fit(stats, rule(stats), tol=1e-6).state.plain, axes)
+    state = sppca.canonical(fit(stats, rule(stats), tol=1e-6).state, axes)
     assert_allclose(state.W @ state.W.T, W @ W.T, atol=0.1)
     assert_allclose(state.W_y @ state.W.T, W_y @ W.T, atol=0.1)
     assert_allclose([state.sigma2, state.sigma2_y[0]], [0.25, 0.09], rtol=0.05)
@@ -249,7 +246,7 @@ def test_planted_loadings_are_recovered():
 
 def test_canonical_axes_carry_falling_energy(gappy):
     stats, axes = statistics(*gappy)
-    state = sppca.canonical(fit(stats, rule(stats)).state.plain, axes)
+    state = sppca.canonical(fit(stats, rule(stats)).state, axes)
     energy = state.W.T @ state.W / state.sigma2
     energy += state.W_y.T @ (state.W_y / state.sigma2_y[:, None])
     assert_allclose(energy, np.diag(np.diagonal(energy)), atol=1e-8 * energy.max())
@@ -263,7 +260,7 @@ def test_an_output_nobody_has_keeps_zero_loadings(gappy):
     observed = observed.copy()
     observed[:, 1] = False
     stats, _ = statistics(X, Y, observed)
-    state = fit(stats, rule(stats)).state.plain
+    state = fit(stats, rule(stats)).state
     assert_allclose(state.W_y[1], 0)
 
 
@@ -312,7 +309,7 @@ def test_erratum_mean_of_the_labelled_rows_is_not_the_maximum(rng):
     run = fit(stats, rule(stats), tol=1e-12)
     printed = fit(stats, rule(stats, learn_mean=False), tol=1e-12)
     assert run.objective[-1] > printed.objective[-1] + 0.1
-    W, sigma2, W_y, _, mean_y = run.state.plain
+    W, sigma2, W_y, _, mean_y = run.state
     W = axes @ W
     B = W_y @ np.linalg.solve(W.T @ W + sigma2 * np.eye(q), W.T)
     expected = Y[labelled].mean(axis=0) - B @ X[labelled].mean(axis=0)
@@ -322,7 +319,7 @@ def test_erratum_mean_of_the_labelled_rows_is_not_the_maximum(rng):
 def test_erratum_rotation_needs_the_noise_levels(gappy):
     """E-YYTKW06-3: without them the axes are not those in which A is diagonal."""
     stats, axes = statistics(*gappy)
-    state = sppca.canonical(fit(stats, rule(stats)).state.plain, axes)
+    state = sppca.canonical(fit(stats, rule(stats)).state, axes)
     printed = state.W.T @ state.W + state.W_y.T @ state.W_y
     right = state.W.T @ state.W / state.sigma2 + state.W_y.T @ state.W_y / state.sigma2_y[0]
     assert abs(right[0, 1]) < 1e-8 * right[0, 0]
@@ -382,7 +379,7 @@ def test_erratum_learnt_noise_has_two_maxima_and_the_search_takes_the_better():
     for run in (from_ppca, best):
         assert run.converged
         gradient = sppca_vector.value_and_gradient(
-            sppca_vector.pack(run.state.plain, noise), run.state.plain, stats, noise
+            sppca_vector.pack(run.state, noise), run.state, stats, noise
         )[1]
         assert_allclose(gradient, 0, atol=1e-2)
 

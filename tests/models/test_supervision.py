@@ -3,8 +3,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 
-from gnomon.linalg.data import Matrix, Weighted
-from gnomon.linalg.stacked import center
+from gnomon.linalg.data import Matrix, Weighted, center
 from gnomon.models import supervision
 from gnomon.models.supervision import assemble, completed, pool, supervise, truncated
 from gnomon.stats.gaussian import log_density

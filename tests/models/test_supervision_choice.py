@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from gnomon.linalg.data import Matrix, Weighted
-from gnomon.linalg.stacked import center
+from gnomon.linalg.data import Matrix, Weighted, center
 from gnomon.models.supervision import pool, supervise, truncated
 from gnomon.models.supervision_choice import choose, relative_losses
 from gnomon.models.supervision_maps import Candidate

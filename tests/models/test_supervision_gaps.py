@@ -6,9 +6,8 @@ from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
 from gnomon.datasets import remove_entries
-from gnomon.inference.fixed_point import iterate
-from gnomon.linalg.data import Matrix
-from gnomon.linalg.stacked import center
+from gnomon.inference.loop import Method, iterate
+from gnomon.linalg.data import Matrix, center
 from gnomon.models import incomplete, sppca_gaps, supervision_gaps
 from gnomon.models.supervision import pool, supervise
 
@@ -27,7 +26,9 @@ def stages(X, Y, observed, s):
     """The filled rows, the closed form on them, and the problem of stage 2."""
     data = sppca_gaps.table(X, *sppca_gaps.no_outputs(n))
     ppca = iterate(
-        partial(incomplete.step, data=data), incomplete.init(data, q), max_iter=5000, tol=1e-10
+        Method(incomplete.init(data, q), partial(incomplete.step, data=data)),
+        max_iter=5000,
+        tol=1e-10,
     ).state
     filled = supervision_gaps.fill(ppca, data)
     basis = pool(center(Matrix(filled.X))[1], 150, np.random.default_rng(0))
@@ -37,7 +38,7 @@ def stages(X, Y, observed, s):
 
 def climb(problem, **options):
     step = partial(sppca_gaps.step, data=problem.data, noise=problem.noise)
-    return iterate(step, problem.start, **options)
+    return iterate(Method(problem.start, step), **options)
 
 
 @pytest.mark.parametrize("s", [0.3, 0.99])
@@ -89,7 +90,9 @@ def test_the_expected_total_counts_what_the_gaps_hide(rng):
     X = rng.normal(size=(4000, 2)) @ rng.normal(size=(2, d)) + 0.5 * rng.normal(size=(4000, d))
     data = sppca_gaps.table(remove_entries(X, 0.3), *sppca_gaps.no_outputs(4000))
     ppca = iterate(
-        partial(incomplete.step, data=data), incomplete.init(data, 2), max_iter=500, tol=1e-4
+        Method(incomplete.init(data, 2), partial(incomplete.step, data=data)),
+        max_iter=500,
+        tol=1e-4,
     ).state
     assert_allclose(supervision_gaps.fill(ppca, data).total, X.var(axis=0).sum(), rtol=0.02)
 
@@ -98,7 +101,9 @@ def test_noise_alone_climbs_to_its_maximum(rows, rng):
     X, _, _ = rows
     data = incomplete.group_rows(remove_entries(X, 0.3), np.zeros(d, dtype=int))
     start = incomplete.State(rng.normal(size=(d, q)), data.shift, np.ones(1))
-    run = iterate(partial(incomplete.noise_step, data=data), start, max_iter=2000, tol=1e-12)
+    run = iterate(
+        Method(start, partial(incomplete.noise_step, data=data)), max_iter=2000, tol=1e-12
+    )
     assert np.all(np.diff(run.objective) >= -1e-10 * np.abs(run.objective[:-1]))
     levels = run.state.noise[0] * np.array([0.999, 1.0, 1.001])
     values = [

@@ -206,7 +206,7 @@ def test_no_trial_is_started_after_the_time_limit():
 def test_numbers_are_scored_by_r2():
     X, y = load_diabetes(return_X_y=True)
     result = gnomon.compare(
-        X, y, models=["PCA", "PLS"], n_components=(1, 2), target="numbers", cv=3
+        X, y, models=["PCA", "PLS"], n_components=(1, 2), target="numeric", cv=3
     )
     assert result.measure == "R2"
     assert result.leader.model == "PLS"
@@ -284,7 +284,7 @@ def test_our_models_take_partly_labelled_rows_in_strings_with_chunks(model):
 def test_our_models_take_numbers_and_several_labels(rng):
     X, y = load_diabetes(return_X_y=True)
     settings = dict(models=["SPPCA", "BSDR"], n_components=2, cv=2)
-    assert not gnomon.compare(X[:150], y[:150], target="numbers", **settings).failed
+    assert not gnomon.compare(X[:150], y[:150], target="numeric", **settings).failed
     labels = (X[:150, :3] > 0).astype(float)
     assert not gnomon.compare(X[:150], labels, **settings).failed
 
@@ -328,7 +328,7 @@ def test_own_prediction_is_that_of_the_model():
 def test_own_prediction_is_made_anew_for_every_size():
     X, y = load_diabetes(return_X_y=True)
     cv = SemiSupervisedSplit(2)
-    settings = dict(models=["PLS"], target="numbers", cv=cv, evaluate="own", control=False)
+    settings = dict(models=["PLS"], target="numeric", cv=cv, evaluate="own", control=False)
     together = gnomon.compare(X, y, n_components=(1, 3), **settings)
     alone = gnomon.compare(X, y, n_components=1, **settings)
     (small,) = [row for row in together.rows if row.n_components == 1]

@@ -12,9 +12,9 @@ from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA
 
 import gnomon
+from gnomon.estimators._targets import Coding
 from gnomon.exceptions import ModelFileError
-from gnomon.inference.fixed_point import Run
-from gnomon.tools.encoding import Decoder, Encoder
+from gnomon.tools.encoding import RECORDS, Decoder, Encoder, find_record
 
 
 class Estimator(BaseEstimator):
@@ -129,10 +129,15 @@ def test_sparse_arrays_come_back(build, rng):
 
 
 def test_records_of_gnomon_come_back():
-    run = Run(np.ones(2), [1.0], True)
-    back = there_and_back(run)
-    assert type(back) is Run
-    assert_array_equal(back.state, run.state)
+    coding = Coding("numeric", np.empty(0), np.ones(2), np.ones(2), False)
+    back = there_and_back(coding)
+    assert type(back) is Coding
+    assert_array_equal(back.center, coding.center)
+
+
+def test_every_record_is_found_where_it_is_said_to_be():
+    for name in RECORDS:
+        assert find_record(name).__name__ == name
 
 
 def test_an_estimator_comes_back_with_parameters_and_attributes():
@@ -198,10 +203,9 @@ BAD_CSR = {
         {"estimator": "Estimator", "params": {}, "attributes": {"a b": 1}},
         {"record": "os:stat_result", "fields": {}},
         {"record": "gnomon.tools.modelfile:ModelFile", "fields": {}},
-        {"record": "gnomon.inference.fixed_point:iterate", "fields": {}},
-        {"record": "gnomon.inference.fixed_point:Run", "fields": {"state": 1}},
-        {"record": "gnomon.inference.nowhere:Run", "fields": {}},
-        {"record": "gnomon.models.../os:Run", "fields": {}},
+        {"record": "Run", "fields": {}},
+        {"record": "Coding", "fields": {"kind": "classes"}},
+        {"record": ["Coding"], "fields": {}},
         {"array": "missing"},
         {"strings": ["a", 1], "shape": [2]},
         {"objects": [1], "shape": [1000000000000]},
@@ -219,6 +223,6 @@ def test_forged_trees_are_refused(node):
 def test_looking_up_a_name_imports_nothing_but_gnomon(monkeypatch):
     trap = ModuleType("trap")
     monkeypatch.setitem(sys.modules, "trap", trap)
-    for home in ("trap:Run", "gnomon.models.x.trap:Run", "gnomon:Run"):
+    for home in ("trap:Run", "trap:Coding", "trap"):
         with pytest.raises(ModelFileError):
             Decoder({}).decode({"record": home, "fields": {}})

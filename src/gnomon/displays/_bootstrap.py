@@ -5,7 +5,7 @@ from scipy.linalg import orthogonal_procrustes
 from sklearn.base import clone
 
 from gnomon.displays._reading import last_step
-from gnomon.estimators._validation import n_rows, take_rows
+from gnomon.estimators import n_rows, take_rows
 
 
 def bootstrap_sd(estimator, X, y, n_bootstrap, random_state) -> np.ndarray:

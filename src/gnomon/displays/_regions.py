@@ -7,7 +7,6 @@ from scipy import sparse
 
 from gnomon.displays._reading import embed
 from gnomon.linalg.data import as_data
-from gnomon.linalg.stacked import column_means
 
 RESOLUTION = 120
 ROWS_AT_ONCE = 2_000
@@ -29,7 +28,7 @@ def decision_regions(estimator, X, Z, components) -> Regions:
     """
     like = _maker(X)
     data = as_data(X if sparse.issparse(X) else np.asarray(X, dtype=float))
-    x_mean, z_mean = column_means(data), Z.mean(axis=0)
+    x_mean, z_mean = data.column_means(), Z.mean(axis=0)
     directions = np.linalg.pinv(Z - z_mean)
     moves = (data.T @ directions.T).T
     x, y = _spans(Z[:, components])

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gnomon.estimators._targets import Classes, encode_classes, has_classes
+from gnomon.estimators import Classes, as_floats, kind_of, read_classes
 
 # Okabe and Ito's colours, told apart with every common kind of colour blindness; their yellow
 # is too faint on white, so a dark brown stands for it; black is for what lies over points.
@@ -81,7 +81,7 @@ class Labels(NamedTuple):
     def codes(self) -> np.ndarray:
         """Number of the class per row, -1 where unlabelled; 0 for all labelled numbers."""
         if self.classes is not None:
-            return self.classes.codes
+            return self.classes.labels
         return np.where(self.labelled, 0, -1)
 
 
@@ -101,7 +101,7 @@ def codes_among(values, names) -> np.ndarray:
 
 
 def read_labels(y, n_samples) -> Labels | None:
-    """Labels from y: numbers if it has fractions or very many values, classes otherwise."""
+    """Labels from y, of the kind that it is for every model."""
     if y is None:
         return None
     values = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
@@ -110,13 +110,6 @@ def read_labels(y, n_samples) -> Labels | None:
     values = values.reshape(-1)
     if len(values) != n_samples:
         raise ValueError(f"y has {len(values)} rows, the embedding has {n_samples}")
-    if _are_numbers(values):
-        return Labels(None, values.astype(float))
-    return Labels(encode_classes(values, n_samples), values)
-
-
-def _are_numbers(values):
-    if values.dtype.kind not in "iuf":
-        return False
-    finite = values[np.isfinite(values)]
-    return not has_classes(finite) or len(np.unique(finite)) > MANY_CLASSES
+    if kind_of(values) == "numeric":
+        return Labels(None, as_floats(values))
+    return Labels(read_classes(values, n_samples), values)

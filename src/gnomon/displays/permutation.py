@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from gnomon.displays._reading import embed
 from gnomon.displays._style import FAINT, GREY, PALETTE, axes_or_new, panels, read_labels, tidy
 from gnomon.displays.embedding import EmbeddingDisplay
-from gnomon.estimators._targets import labelled_rows
+from gnomon.estimators import labelled_rows
 from gnomon.estimators.labelled import LabelledOnly, labelled_scorer
 from gnomon.estimators.selection import SemiSupervisedSplit
 

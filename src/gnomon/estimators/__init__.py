@@ -1,1 +1,25 @@
-"""The scikit-learn face: check, call, store."""
+"""The scikit-learn face of the models; below, the rules that displays and tools share with it."""
+
+from gnomon.estimators._door import check_integer, check_option, check_real, n_rows, take_rows
+from gnomon.estimators._targets import (
+    KINDS,
+    Classes,
+    as_floats,
+    kind_of,
+    labelled_rows,
+    read_classes,
+)
+
+__all__ = [
+    "KINDS",
+    "Classes",
+    "as_floats",
+    "check_integer",
+    "check_option",
+    "check_real",
+    "kind_of",
+    "labelled_rows",
+    "n_rows",
+    "read_classes",
+    "take_rows",
+]

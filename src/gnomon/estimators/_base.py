@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from gnomon.estimators._validation import check_dense, check_integer, generator, read_data
-from gnomon.linalg.data import Centered, as_data
+from gnomon.estimators._door import check_dense, check_integer, generator, read_data
+from gnomon.linalg.data import Centered, as_data, has_gaps
 from gnomon.models import incomplete
 from gnomon.stats import gaussian
 
@@ -219,12 +219,3 @@ class LinearGaussianModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def _patterns(self, X):
         groups = np.zeros(X.shape[1], dtype=int)
         return incomplete.group_rows(np.asarray(X, dtype=float), groups, shift=self.mean_)
-
-
-def has_gaps(X) -> bool:
-    """Whether an array has missing values; sparse arrays and operators have none."""
-    if not isinstance(X, np.ndarray):
-        return False
-    # One number that NaN spreads to, without a mask of the size of X.
-    with np.errstate(all="ignore"):
-        return bool(np.isnan(np.sum(X)))

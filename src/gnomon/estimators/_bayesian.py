@@ -9,21 +9,20 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import check_is_fitted
 
 from gnomon.estimators._base import LatentPosterior
-from gnomon.estimators._draws import PosteriorDraws
-from gnomon.estimators._fitting import IterativeFit
-from gnomon.estimators._kernel import WITH_GAMMA, check_kernel_numbers
-from gnomon.estimators._priors import PRIORS, make_plan
-from gnomon.estimators._validation import (
+from gnomon.estimators._door import (
     check_integer,
     check_option,
     check_real,
     generator,
     read_data,
 )
-from gnomon.inference.acceleration import squarem
-from gnomon.inference.fixed_point import best_of, iterate
+from gnomon.estimators._draws import PosteriorDraws
+from gnomon.estimators._fit import IterativeFit
+from gnomon.estimators._kernel import WITH_GAMMA, check_kernel_numbers
+from gnomon.estimators._priors import PRIORS, make_plan
+from gnomon.inference.loop import Method, best_of, iterate, squarem
 from gnomon.linalg.data import Centered, as_data
-from gnomon.linalg.eigen import fix_signs
+from gnomon.linalg.solve import fix_signs
 from gnomon.models import bsdr, bsdr_factors, bsdr_inputs
 from gnomon.models import bsdr_variational as variational
 from gnomon.stats.gamma import Gamma
@@ -181,10 +180,10 @@ class BayesianReduction(
         state = self._start(easy, plan.q, rng)
         if sparse_prior:
             steps = min(WARM_UP_STEPS, self.max_iter)
-            state = iterate(_accelerated(easy, state), state, max_iter=steps, tol=0).state
+            state = iterate(_accelerated(easy, state), max_iter=steps, tol=0).state
             state = variational.update_projection_precisions(state, problem)
         tol = self.tol * problem.n_samples
-        return self._iterate(_accelerated(problem, state), state, max_iter=self.max_iter, tol=tol)
+        return self._iterate(_accelerated(problem, state), max_iter=self.max_iter, tol=tol)
 
     def _start(self, problem, q, rng):
         """The state of the best of several short runs: discriminant analysis, then random."""
@@ -196,8 +195,7 @@ class BayesianReduction(
         if n_starts == 1:
             return states[0]
         runs = [
-            iterate(_accelerated(problem, state), state, max_iter=TRIAL_STEPS, tol=0)
-            for state in states
+            iterate(_accelerated(problem, state), max_iter=TRIAL_STEPS, tol=0) for state in states
         ]
         return best_of(runs).state
 
@@ -265,6 +263,6 @@ class BayesianReduction(
         return bsdr_inputs.center_kernel(np.asarray(K, dtype=float), self.kernel_means_)
 
 
-def _accelerated(problem, like):
-    step = partial(variational.step, problem=problem)
-    return squarem(step, bsdr_factors.pack, partial(bsdr_factors.unpack, like=like))
+def _accelerated(problem, start):
+    plain = Method(start, partial(variational.step, problem=problem))
+    return squarem(plain, bsdr_factors.pack, partial(bsdr_factors.unpack, like=start))

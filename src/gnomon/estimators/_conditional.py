@@ -9,9 +9,9 @@ A subclass fits, besides what `LinearGaussianModel` needs,
 
 import numpy as np
 
-from gnomon.estimators._base import LatentPosterior, LinearGaussianModel, has_gaps
-from gnomon.estimators._outputs import encode_like
-from gnomon.estimators._targets import contrasts
+from gnomon.estimators._base import LatentPosterior, LinearGaussianModel
+from gnomon.estimators._targets import contrasts, read_like
+from gnomon.linalg.data import has_gaps
 from gnomon.models import incomplete
 from gnomon.models import sppca_prediction as given_inputs
 from gnomon.models.sppca import State
@@ -28,7 +28,7 @@ class ConditionalOutputs(LinearGaussianModel):
 
     def _read_outputs(self, y, n_samples):
         if y is not None:
-            return encode_like(y, n_samples, self.target_coding_)
+            return read_like(y, n_samples, self.target_coding_)
         nothing = np.zeros((n_samples, len(self.target_mean_)))
         return nothing, nothing.astype(bool)
 

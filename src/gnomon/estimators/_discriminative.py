@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gnomon.inference.ascent import begin, lbfgs
-from gnomon.inference.fixed_point import Best, Run, iterate, keep_best
+from gnomon.inference.loop import Method, Run, iterate, keep_best
 from gnomon.inference.search import line_search
 from gnomon.models import dca_gm, dca_gm_batch, dca_gm_choice, dca_gm_joint, dca_gm_problem
 from gnomon.stats.known_rows import in_chunks
@@ -73,15 +73,14 @@ def _limits(problem, options, kind):
 def _alternate(start, problem, rows, settings, options, loop):
     step = partial(dca_gm.step, X=problem.X, rows=rows, settings=settings, search=line_search)
     limits = _limits(problem, options, "alternating")
-    run = loop(keep_best(step), Best(start, start, -np.inf), **limits)
-    return run._replace(state=run.state.best)
+    return loop(keep_best(Method(start, step)), **limits)
 
 
 def _ascend(start, problem, rows, settings, options, loop):
     like = start.mixture
     function = partial(dca_gm_joint.objective, X=problem.X, rows=rows, settings=settings, like=like)
     path = begin(function, dca_gm_joint.pack(start.P, like))
-    run = loop(lbfgs(function), path, **_limits(problem, options, "joint"))
+    run = loop(Method(path, lbfgs(function)), **_limits(problem, options, "joint"))
     state = dca_gm_joint.state_of(run.state.x, problem.X, rows, settings, like)
     return run._replace(state=state)
 
@@ -92,5 +91,5 @@ def _stream(problem, rows, settings, options, rng, loop):
         dca_gm_batch.epoch, problem=problem, batches=batches, settings=settings, search=line_search
     )
     start = dca_gm_batch.begin(problem, batches[0], settings)
-    run = loop(step, start, **_limits(problem, options, "batches"))
+    run = loop(Method(start, step), **_limits(problem, options, "batches"))
     return run._replace(state=dca_gm_batch.finish(run.state, problem, rows, settings))

@@ -7,9 +7,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from gnomon.estimators._validation import check_integer, check_option, generator
-from gnomon.inference.diagnostics import bulk_ess, split_rhat, tail_ess
-from gnomon.inference.sampling import Schedule, draw_chains
+from gnomon.estimators._door import check_integer, check_option, generator
+from gnomon.inference.sampling import Schedule, bulk_ess, draw_chains, split_rhat, tail_ess
 from gnomon.models import bsdr_gibbs, bsdr_inputs
 
 # Vehtari et al. (2021): above and below these, means over draws are not to be trusted.

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from gnomon.estimators._validation import check_integer, check_option, check_real, take_rows
+from gnomon.estimators._door import check_integer, check_option, check_real, take_rows
 from gnomon.exceptions import NumericalError
 from gnomon.linalg.data import Data, as_data
 from gnomon.linalg.kernels import FeatureMap, default_gamma, exact_map, features, nystrom_map

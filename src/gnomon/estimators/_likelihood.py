@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gnomon.inference.acceleration import anderson, remember
-from gnomon.inference.fixed_point import Run, iterate
-from gnomon.inference.quasi_newton import ascend
+from gnomon.inference.lbfgs import ascend
+from gnomon.inference.loop import Method, Run, anderson, iterate
 from gnomon.models import (
     incomplete,
     linear_gaussian,
@@ -72,13 +71,12 @@ def maximise(stats: Statistics, q, noise: sppca.Noise, *, max_iter, tol, loop=it
     if start is None:
         exact = sppca_closed_form.applies(stats, noise)
         start = (sppca_closed_form.closed_form if exact else sppca.init)(stats, q, noise)
-    step = anderson(
-        partial(sppca.em_step, stats=stats, noise=noise),
+    method = anderson(
+        Method(start, partial(sppca.em_step, stats=stats, noise=noise)),
         partial(sppca_vector.pack, noise=noise),
         partial(sppca_vector.unpack, like=start, noise=noise),
     )
-    run = loop(step, remember(start), max_iter=max_iter, tol=tol)
-    run = run._replace(state=run.state.plain)
+    run = loop(method, max_iter=max_iter, tol=tol)
     left = max_iter - len(run.objective)
     if run.converged and left > 0 and (noise.ratio is not None or any(at_floor(run.state, noise))):
         return _finish(run, stats, noise, max_iter=left, tol=tol)
@@ -90,7 +88,7 @@ def paper_em(X, targets, weights, q, rng, *, loop, max_iter, tol):
     blocks, mean_y = sppca_blocks.blocks(X, targets.Y, targets.observed, weights)
     start = sppca_blocks.init(blocks, q, rng)
     step = partial(linear_gaussian.em_step, blocks=blocks)
-    run = loop(step, start, max_iter=max_iter, tol=tol * X.n_samples * X.n_features)
+    run = loop(Method(start, step), max_iter=max_iter, tol=tol * X.n_samples * X.n_features)
     return run._replace(state=sppca_blocks.state(run.state, mean_y))
 
 
@@ -108,13 +106,12 @@ def maximise_with_gaps(X, targets, weights, q, settings: Settings, **options):
 
 def climb_with_gaps(data, start, noise: sppca.Noise, *, max_iter, tol, loop) -> Run:
     """The run of EM on rows with gaps; its state is an `incomplete.State`."""
-    step = anderson(
-        partial(sppca_gaps.step, data=data, noise=noise),
+    method = anderson(
+        Method(start, partial(sppca_gaps.step, data=data, noise=noise)),
         incomplete.pack,
         partial(sppca_gaps.unpack, like=start, data=data, noise=noise),
     )
-    run = loop(step, remember(start), max_iter=max_iter, tol=tol * incomplete.n_observed(data))
-    return run._replace(state=run.state.plain)
+    return loop(method, max_iter=max_iter, tol=tol * incomplete.n_observed(data))
 
 
 def at_floor(state: sppca.State, noise: sppca.Noise) -> tuple[bool, bool]:

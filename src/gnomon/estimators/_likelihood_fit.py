@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from gnomon.estimators._base import has_gaps
-from gnomon.estimators._fitting import IterativeFit
+from gnomon.estimators._door import check_columns, check_option, check_real, check_spread
+from gnomon.estimators._fit import IterativeFit
 from gnomon.estimators._likelihood import (
     at_floor,
     maximise,
@@ -18,12 +18,10 @@ from gnomon.estimators._likelihood import (
     tolerance,
 )
 from gnomon.estimators._likelihood_subspace import Found, maximise_by_products
-from gnomon.estimators._outputs import Targets
 from gnomon.estimators._spectrum import EXTRA
-from gnomon.estimators._validation import check_columns, check_option, check_real, check_spread
+from gnomon.estimators._targets import Targets
 from gnomon.linalg import eigen
-from gnomon.linalg.data import Weighted, as_data
-from gnomon.linalg.stacked import center
+from gnomon.linalg.data import Weighted, as_data, center, has_gaps
 from gnomon.models import sppca, sppca_fitted, sppca_statistics
 
 
@@ -64,7 +62,7 @@ class LikelihoodFit(IterativeFit):
         options["energy"] = check_spread(X.squared_norm)
         problem = X, rows.targets, rows.weights, q, settings, self._generator()
         run = partial(maximise_by_products, *problem, **options)
-        return self._with_callbacks(run, self.max_iter)
+        return self._with_callbacks(run, self.callback, self.max_iter)
 
     def _run_em(self, X, rows, q, settings, solver):
         if settings.noise != "learn" or settings.prior:

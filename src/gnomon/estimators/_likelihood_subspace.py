@@ -8,7 +8,7 @@ import numpy as np
 from gnomon.estimators._likelihood import Settings, maximise, noise_rule, tolerance
 from gnomon.estimators._spectrum import EXTRA, SINGLE_ABOVE, starting_block
 from gnomon.inference import subspace
-from gnomon.inference.fixed_point import Run
+from gnomon.inference.loop import Run
 from gnomon.linalg.data import Data
 from gnomon.linalg.solve import Cholesky
 from gnomon.models import sppca

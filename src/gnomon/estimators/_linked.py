@@ -8,16 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gnomon.estimators._base import has_gaps
+from gnomon.estimators._door import check_columns, check_spread
 from gnomon.estimators._spectrum import leading_spectrum
-from gnomon.estimators._validation import check_columns, check_spread
-from gnomon.inference.acceleration import anderson, remember
-from gnomon.inference.fixed_point import Run, iterate
+from gnomon.inference.loop import Method, Run, anderson, iterate
 from gnomon.linalg import eigen
-from gnomon.linalg.data import Centered, Matrix, as_data
+from gnomon.linalg.data import Centered, Matrix, as_data, center, has_gaps
 from gnomon.linalg.eigen import Spectrum
 from gnomon.linalg.mixed import Mixed
-from gnomon.linalg.stacked import center
 from gnomon.models import incomplete, ppca, prpca
 from gnomon.models.linear_gaussian import View
 from gnomon.models.relational import Relational
@@ -123,10 +120,11 @@ def axes_of(data, q, rng):
 def _em(model, centered, mixed, q, rng) -> tuple[View, Run]:
     """EM from the principal axes of the content, as in [LYZ09]."""
     start = (ppca.closed_form(leading_spectrum(centered, q, rng), q, centered.n_samples).view,)
-    step = anderson(partial(ppca.step, X=mixed), ppca.pack, partial(ppca.unpack, like=start))
+    plain = Method(start, partial(ppca.step, X=mixed))
+    method = anderson(plain, ppca.pack, partial(ppca.unpack, like=start))
     tol = tolerance(model, TOL) * centered.shape[0] * centered.shape[1]
-    run = model._iterate(step, remember(start), max_iter=model.max_iter, tol=tol)
-    (view,) = run.state.plain
+    run = model._iterate(method, max_iter=model.max_iter, tol=tol)
+    (view,) = run.state
     return View(ppca.canonical(view.W), view.sigma2), run
 
 
@@ -136,14 +134,14 @@ def _fit_gaps(model, X, q, loop):
     data = incomplete.group_rows(X.astype(float), np.zeros(X.shape[1], dtype=int))
     check_spread(incomplete.squared_norm(data))
     start = incomplete.init(data, q)
-    step = anderson(
-        partial(incomplete.step, data=data),
+    method = anderson(
+        Method(start, partial(incomplete.step, data=data)),
         incomplete.pack,
         partial(incomplete.unpack, like=start),
     )
     tol = tolerance(model, TOL) * incomplete.n_observed(data)
-    run = loop(step, remember(start), max_iter=model.max_iter, tol=tol)
-    return run.state.plain, run
+    run = loop(method, max_iter=model.max_iter, tol=tol)
+    return run.state, run
 
 
 def without_gaps(model, X, q):

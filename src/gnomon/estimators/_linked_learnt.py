@@ -6,15 +6,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from gnomon.estimators._base import has_gaps
+from gnomon.estimators._door import check_spread
 from gnomon.estimators._linked import Fitted, spectrum_of, tolerance, without_gaps
 from gnomon.estimators._linked_plan import FOLDS, STARTS, accelerated, linked, plan
-from gnomon.estimators._validation import check_spread
-from gnomon.inference.acceleration import at_rest
-from gnomon.inference.fixed_point import Run, iterate, settled
+from gnomon.inference.loop import Method, Run, iterate, settled
 from gnomon.linalg import graph
-from gnomon.linalg.data import as_data
-from gnomon.linalg.stacked import Blocks, center
+from gnomon.linalg.blocks import Blocks
+from gnomon.linalg.data import as_data, center, has_gaps
 from gnomon.models import relational, relational_gaps
 from gnomon.models.linear_gaussian import View
 
@@ -64,10 +62,12 @@ def learnt(model, X, A, q, rng) -> Fitted:
         rounds = int(np.argmax(np.array(runs[likelier].objective) > reference + least))
         sizes = q, max(1, rounds)
         best = plan(as_data(filled), A, axes, STARTS[likelier], sizes, rng)
-        course = Course(Run(starts[likelier], [], False), best.rounds, best.factor)
+        course = Course(
+            Run(starts[likelier].start.plain, [], False, starts[likelier]), best.rounds, best.factor
+        )
     loop = partial(_follow, model, course.rounds, tol)
     if has_gaps(X):
-        start = relational_gaps.Gapped(course.run.state.plain, np.asarray(filled, float) - mean)
+        start = relational_gaps.Gapped(course.run.state, np.asarray(filled, float) - mean)
         state, run, log_likelihood = _bridge(loop, start, X.astype(float) - mean, data)
     else:
         state, run, log_likelihood = _finish(loop, course.run, coarse)
@@ -75,10 +75,10 @@ def learnt(model, X, A, q, rng) -> Fitted:
     return _accepted(mean, state, run, data, (log_likelihood - reference, gains[1]))
 
 
-def _follow(model, rounds, tol, step, state) -> Run:
+def _follow(model, rounds, tol, method) -> Run:
     """The user's loop; rounds that were planned and taken are all there were to take."""
     most = model.max_iter if rounds is None else min(rounds, model.max_iter)
-    run = model._iterate(step, state, max_iter=most, tol=tol)
+    run = model._iterate(method, max_iter=most, tol=tol)
     return run._replace(converged=run.converged or len(run.objective) == rounds)
 
 
@@ -111,20 +111,19 @@ def _explore(data, axes, q, rng) -> tuple[list, list[Run]]:
     rounds = EARLY_ROUNDS
     if data.X.shape[0] > MANY:
         data, rounds = data._replace(steps=EARLY_STEPS_MANY), EARLY_ROUNDS_MANY
-    starts = [at_rest(relational.init(start(data, axes, q, rng), q, data)) for start in STARTS]
-    step = accelerated(data)
-    return starts, [iterate(step, start, max_iter=rounds, tol=0.0) for start in starts]
+    starts = [relational.init(start(data, axes, q, rng), q, data) for start in STARTS]
+    methods = [accelerated(data, start) for start in starts]
+    return methods, [iterate(method, max_iter=rounds, tol=0.0) for method in methods]
 
 
 def _settle(runs, data, max_iter, tol) -> list[Run]:
     """The runs, gone on with until they have settled; as they are where there are many rows."""
     if data.X.shape[0] > MANY:
         return runs
-    step = accelerated(data)
     return [
         run._replace(converged=True)
         if settled(run.objective, tol)
-        else iterate(step, run.state, max_iter=max_iter, tol=tol, objective=run.objective)
+        else iterate(run.rest, max_iter=max_iter, tol=tol, objective=run.objective)
         for run in runs
     ]
 
@@ -132,15 +131,17 @@ def _settle(runs, data, max_iter, tol) -> list[Run]:
 def _finish(loop, run, data):
     """State, run and log likelihood at the end of the user's loop, on complete rows."""
     if not run.converged:
-        rest = loop(accelerated(data), run.state)
+        # The same memory, on rows that are measured in full.
+        method = accelerated(data, run.state)._replace(start=run.rest.start)
+        rest = loop(method)
         run = rest._replace(objective=run.objective + rest.objective)
-    state, log_likelihood = relational.settle(run.state.plain, data)
+    state, log_likelihood = relational.settle(run.state, data)
     return state, run, log_likelihood
 
 
 def _bridge(loop, start, holes, data):
     """The same on rows with gaps, by EM."""
-    run = loop(partial(relational_gaps.step, holes=holes, data=data), start)
+    run = loop(Method(start, partial(relational_gaps.step, holes=holes, data=data)))
     last, _, _ = relational_gaps.complete(run.state, holes, data)
     state, log_likelihood = relational.settle(run.state.state, last)
     return state, run, log_likelihood

@@ -7,11 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gnomon.estimators._linked import axes_of, spectrum_of
-from gnomon.inference.acceleration import at_rest, momentum
-from gnomon.inference.fixed_point import settled
+from gnomon.inference.loop import Method, momentum, settled
 from gnomon.linalg import graph, lanczos
-from gnomon.linalg.data import Centered
-from gnomon.linalg.stacked import center
+from gnomon.linalg.data import Centered, center
 from gnomon.models import relational
 from gnomon.models.relational_heldout import HeldOut, foresight, hold_out
 
@@ -57,8 +55,9 @@ def linked(centered, A, rng) -> relational.Linked:
     return relational.link(centered, S, lanczos.density(S, graph.component_basis(A), rng))
 
 
-def accelerated(data):
-    return momentum(partial(relational.step, data=data), relational.leap)
+def accelerated(data, start) -> Method:
+    """Rounds on these rows from a start, with momentum."""
+    return momentum(Method(start, partial(relational.step, data=data)), relational.leap)
 
 
 def plan(X, A, axes, start, sizes, rng) -> Plan:
@@ -107,8 +106,9 @@ def _curve(folds, least) -> np.ndarray:
 
 def _foresights(fold):
     """Foresight (factors,) after every round on the rows of a fold."""
-    step, memory = accelerated(fold.data), at_rest(fold.start)
+    method = accelerated(fold.data, fold.start)
+    memory = method.start
     while True:
-        memory, _ = step(memory)
-        state, _ = relational.settle(memory.plain, fold.data)
+        memory, _ = method.step(memory)
+        state, _ = relational.settle(method.finish(memory), fold.data)
         yield foresight(state, fold.held, FACTORS)

@@ -7,12 +7,12 @@ import numpy as np
 from scipy import sparse
 
 from gnomon.estimators import _linked
-from gnomon.estimators._base import LatentPosterior, LinearGaussianModel, has_gaps
+from gnomon.estimators._base import LatentPosterior, LinearGaussianModel
+from gnomon.estimators._door import check_dense, repeatable
 from gnomon.estimators._nodes import place
-from gnomon.estimators._validation import check_dense, repeatable
 from gnomon.estimators.links import read_links
 from gnomon.linalg import graph
-from gnomon.linalg.data import Centered, Matrix
+from gnomon.linalg.data import Centered, Matrix, has_gaps
 from gnomon.linalg.lanczos import density
 from gnomon.linalg.mixed import Mixed
 from gnomon.models import incomplete, prpca, relational, relational_posterior

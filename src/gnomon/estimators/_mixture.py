@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from gnomon.estimators._validation import read_data
+from gnomon.estimators._door import read_data
 from gnomon.linalg.data import Centered, as_data
 from gnomon.stats.mixture import Mixture, by_class, log_joint, log_sum
 

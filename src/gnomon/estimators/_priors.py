@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gnomon.estimators._validation import check_integer, check_option, check_real
+from gnomon.estimators._door import check_integer, check_option, check_real
 from gnomon.models import bsdr
 from gnomon.stats.gamma import Gamma
 

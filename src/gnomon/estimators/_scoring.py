@@ -5,8 +5,8 @@ from functools import partial
 import numpy as np
 from scipy import sparse
 
+from gnomon.estimators._door import take_rows
 from gnomon.estimators._targets import UNLABELLED, labelled_rows, plain_labels
-from gnomon.estimators._validation import take_rows
 
 
 class LabelledScore:

@@ -2,13 +2,12 @@
 
 from functools import partial
 
-from gnomon.estimators._base import has_gaps
-from gnomon.estimators._fitting import IterativeFit
+from gnomon.estimators._door import check_columns, check_spread
+from gnomon.estimators._fit import IterativeFit
 from gnomon.estimators._likelihood import climb_with_gaps
 from gnomon.estimators._likelihood_fit import weighted
-from gnomon.estimators._validation import check_columns, check_spread
-from gnomon.inference.fixed_point import Run, iterate
-from gnomon.linalg.stacked import center
+from gnomon.inference.loop import Method, Run, iterate
+from gnomon.linalg.data import center, has_gaps
 from gnomon.models import incomplete, sppca, sppca_fitted, sppca_gaps, supervision_gaps
 from gnomon.models.supervision import pool, pool_size, supervise, truncated
 from gnomon.models.supervision_choice import Choice, choose
@@ -47,9 +46,9 @@ class StrengthFit(IterativeFit):
             space = space._replace(total=filled.total)
         choice = Choice(float(0 if self.supervision == "auto" else self.supervision), pool_size(q))
         if self.supervision == "auto":
-            choice = choose(space, *labels, q, targets.codes, rng)
+            choice = choose(space, *labels, q, targets.labels, rng)
         space = truncated(space, choice.pool)
-        return choice, supervise(space, *labels, q, choice.s, targets.codes, choice.votes)
+        return choice, supervise(space, *labels, q, choice.s, targets.labels, choice.votes)
 
     def _fill(self, X, weights, q):
         """The rows with their gaps filled by PPCA, and the passes it took."""
@@ -69,8 +68,7 @@ class StrengthFit(IterativeFit):
         run = climb_with_gaps(*problem[:3], **options)
         start, data = supervision_gaps.inputs(run.state, X, rows.weights)
         tol = self.tol * incomplete.n_observed(data)
-        alone = iterate(
-            partial(incomplete.noise_step, data=data), start, max_iter=self.max_iter, tol=tol
-        )
+        step = partial(incomplete.noise_step, data=data)
+        alone = iterate(Method(start, step), max_iter=self.max_iter, tol=tol)
         fit = supervision_gaps.assemble(run.state, alone.state.noise[0], problem, filled, found)
         return *fit, run

@@ -6,15 +6,16 @@ import numpy as np
 from sklearn.utils import ClassifierTags
 from sklearn.utils.metaestimators import available_if
 
-from gnomon.estimators._base import LatentPosterior, has_gaps
+from gnomon.estimators._base import LatentPosterior
 from gnomon.estimators._conditional import ConditionalOutputs
-from gnomon.estimators._outputs import (
+from gnomon.estimators._door import check_integer, generator
+from gnomon.estimators._targets import (
     decode_covariance,
     decode_predictions,
     decode_scores,
     restore,
 )
-from gnomon.estimators._validation import check_integer, generator
+from gnomon.linalg.data import has_gaps
 from gnomon.models import incomplete, sppca_gaps
 from gnomon.models import sppca_prediction as given_inputs
 from gnomon.stats.gaussian import sample

@@ -1,82 +1,89 @@
-"""From y to numbers and back.
+"""What y holds, which rows are labelled, and y as columns of numbers and back.
 
-Unlabelled is -1 or None for classes, NaN for numbers and for entries of a matrix of outputs.
-Where -1 and 1 are the only labels, they are two classes and -1 is one of them.
+One rule for all: what kind y is follows from its type and values (`kind_of`). Unlabelled is -1 or
+None for classes, NaN for numbers and for entries of a matrix of outputs. Where -1 and 1 are the
+only labels, they are two classes and -1 is one of them.
+
+Classes become orthonormal contrasts, numbers are standardised, 0/1 indicators stay. A mask
+says which entries are known.
 """
 
-from numbers import Real
+from numbers import Integral, Real
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils.validation import column_or_1d
 
+from gnomon.linalg.standardize import varies
+
+KINDS = ("classes", "numeric", "multilabel")
 UNLABELLED = -1
 # Whole numbers stored as floats are classes if there are few of them, measurements otherwise.
 MOST_FLOAT_CLASSES = 20
+NO_CLASSES = np.empty(0)
+
+
+def kind_of(y) -> str:
+    """What y holds: "classes", "numeric" or "multilabel".
+
+    Strings, integers, booleans and categories are classes. Floats are numbers, unless they are
+    whole and at most 20 different ones. A matrix is multilabel where all its entries are 0, 1
+    or missing, and numeric otherwise.
+    """
+    y = as_array(y)
+    if y.ndim == 2 and y.shape[1] > 1:
+        values = as_floats(y)
+        return "multilabel" if np.isin(values[np.isfinite(values)], (0, 1)).all() else "numeric"
+    y = _without_objects(y.ravel())
+    return "numeric" if y.dtype.kind == "f" and not _are_float_classes(y) else "classes"
+
+
+def labelled_rows(y) -> np.ndarray:
+    """Mask of the rows of y that have a label; in a matrix, of those without a gap."""
+    y = as_array(y)
+    if y.ndim == 2 and y.shape[1] > 1:
+        return ~np.isnan(as_floats(y)).any(axis=1)
+    y = y.ravel()
+    return ~np.isnan(as_floats(y)) if kind_of(y) == "numeric" else ~_is_unlabelled(y)
+
+
+def plain_labels(y) -> np.ndarray:
+    """Labels without gaps in the plainest dtype, so that scikit-learn knows them for classes."""
+    if y.dtype == object:
+        y = np.array(y.tolist())
+    whole = y.dtype.kind == "f" and y.ndim == 1 and kind_of(y) == "classes"
+    return y.astype(int) if whole else y
 
 
 class Classes(NamedTuple):
     """Class names in sorted order, and per row the number of its class, -1 where unlabelled."""
 
     names: np.ndarray
-    codes: np.ndarray
+    labels: np.ndarray
 
     @property
     def labelled(self) -> np.ndarray:
         """Mask of the rows with a label."""
-        return self.codes >= 0
+        return self.labels >= 0
 
 
-def encode_classes(y, n_samples) -> Classes:
+def read_classes(y, n_samples) -> Classes:
     """Labels of any dtype as `Classes`; -1, None and NaN mark unlabelled rows."""
     y = _as_labels(y)
-    if y.shape[0] != n_samples:
-        raise ValueError(f"y has {y.shape[0]} rows, X has {n_samples}; both must be equal")
+    _check_rows(y, n_samples)
     missing = _is_unlabelled(y)
-    codes = np.full(n_samples, UNLABELLED)
-    names, codes[~missing] = _unique(y[~missing])
-    return Classes(_as_numbers_again(names), codes)
+    labels = np.full(n_samples, UNLABELLED)
+    names, labels[~missing] = _unique(y[~missing])
+    return Classes(_as_numbers_again(names), labels)
 
 
 def keep_rows(classes: Classes, mask) -> Classes:
     """The classes of some rows; names none of these rows has are left out."""
-    codes = classes.codes[mask]
-    labelled = codes >= 0
-    used, codes[labelled] = np.unique(codes[labelled], return_inverse=True)
-    return Classes(classes.names[used], codes)
-
-
-def labelled_rows(y) -> np.ndarray:
-    """Mask of the rows of y that have a label; in a matrix, of those without a gap.
-
-    Numbers with fractions are measurements, so -1 is a value among them and NaN the gap.
-    """
-    y = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
-    if y.ndim == 2 and y.shape[1] > 1:
-        return ~np.isnan(y.astype(float)).any(axis=1)
-    y = y.ravel()
-    if y.dtype.kind == "f":
-        finite = y[np.isfinite(y)]
-        if np.any(finite != np.floor(finite)):
-            return ~np.isnan(y)
-    return ~_is_unlabelled(y)
-
-
-def has_classes(y) -> bool:
-    """Whether y, without gaps, holds classes: one column, no fractions, few values if floats."""
-    y = np.asarray(y)
-    if y.ndim != 1:
-        return False
-    if y.dtype.kind != "f":
-        return True
-    return bool(np.all(y == np.floor(y))) and len(np.unique(y)) <= MOST_FLOAT_CLASSES
-
-
-def plain_labels(y) -> np.ndarray:
-    """Labels without gaps in the plainest dtype, so that scikit-learn knows them for classes."""
-    if y.dtype == object:
-        return np.array(y.tolist())
-    return y.astype(int) if y.dtype.kind == "f" and has_classes(y) else y
+    labels = classes.labels[mask]
+    known = labels >= 0
+    used, labels[known] = np.unique(labels[known], return_inverse=True)
+    return Classes(classes.names[used], labels)
 
 
 def require_targets(y, owner):
@@ -95,7 +102,7 @@ def require_classes(classes: Classes, owner, at_least=2):
 
 
 def contrasts(n_classes) -> np.ndarray:
-    """Orthonormal columns (C, C - 1) orthogonal to the constant; row c codes class c.
+    """Orthonormal columns (C, C - 1) orthogonal to the constant; row c is the code of class c.
 
     One-hot columns sum to a constant, so their noise variance could run to zero. All
     codings of this kind differ by a rotation, so the order of the classes does not matter.
@@ -105,19 +112,165 @@ def contrasts(n_classes) -> np.ndarray:
     return Q[:, 1:]
 
 
+class Coding(NamedTuple):
+    """How outputs became columns: y = center + scale * column, or contrasts of the classes."""
+
+    kind: str
+    classes: np.ndarray
+    center: np.ndarray
+    scale: np.ndarray
+    one_column: bool
+
+
+class Targets(NamedTuple):
+    """Columns Y (n, c), zero where not observed, the mask of observed entries, the coding.
+
+    ``labels`` holds the class number of every row, -1 where unlabelled; None without classes.
+    """
+
+    Y: np.ndarray
+    observed: np.ndarray
+    coding: Coding
+    labels: np.ndarray | None = None
+
+
+def read_targets(y, n_samples, target="auto", weights=None) -> Targets:
+    """Outputs of the kind asked for, or of the kind they are, as columns."""
+    if y is None:
+        return _no_targets(n_samples)
+    kind = kind_of(y) if target == "auto" else target
+    if kind == "classes":
+        classes = read_classes(y, n_samples)
+        return _contrast_targets(classes) if len(classes.names) else _no_targets(n_samples)
+    values, one_column = _as_columns(y, n_samples)
+    if kind == "multilabel":
+        _check_indicators(values)
+    observed = np.isfinite(values)
+    if not observed.any():
+        return _no_targets(n_samples)
+    center = _observed_means(values, observed, weights)
+    scale = np.ones_like(center)
+    if kind == "numeric":
+        sd = np.sqrt(_observed_means((values - center) ** 2, observed, weights))
+        scale = np.where(varies(sd, center), sd, 1.0)
+    coding = Coding(kind, NO_CLASSES, center, scale, one_column)
+    return Targets(_standardise(values, coding), observed, coding)
+
+
+def read_like(y, n_samples, coding: Coding) -> tuple[np.ndarray, np.ndarray]:
+    """New y as columns and mask, in the coding of the fit."""
+    if coding.kind == "none":
+        raise ValueError("y is given, but the model was fitted without outputs; pass y=None")
+    if coding.kind == "classes":
+        labels = _known_labels(read_classes(y, n_samples), coding.classes)
+        return _contrast_columns(labels, len(coding.classes))
+    values, _ = _as_columns(y, n_samples)
+    if values.shape[1] != len(coding.center):
+        raise ValueError(f"y has {values.shape[1]} outputs; accepted are {len(coding.center)}")
+    return _standardise(values, coding), np.isfinite(values)
+
+
+def decode_scores(columns, coding: Coding) -> np.ndarray:
+    """Predicted columns in the user's units: a score per class, or values of the outputs."""
+    if coding.kind == "classes":
+        n_classes = len(coding.classes)
+        return columns @ contrasts(n_classes).T + 1.0 / n_classes
+    return coding.center + coding.scale * columns
+
+
+def decode_predictions(columns, coding: Coding) -> np.ndarray:
+    """Predicted columns as class names, 0/1 indicators or numbers, in the shape of y."""
+    scores = decode_scores(columns, coding)
+    if coding.kind == "classes":
+        return coding.classes[np.argmax(scores, axis=1)]
+    if coding.kind == "multilabel":
+        scores = (scores > 0.5).astype(int)
+    return scores[:, 0] if coding.one_column else scores
+
+
+def decode_covariance(covariances, coding: Coding) -> np.ndarray:
+    """Covariances (P, c, c) of the columns in the user's units; for classes (P, C, C)."""
+    if coding.kind == "classes":
+        H = contrasts(len(coding.classes))
+        return H @ covariances @ H.T
+    return covariances * np.outer(coding.scale, coding.scale)
+
+
+def restore(columns, observed, predicted, coding: Coding) -> np.ndarray:
+    """Y in the user's form with its gaps filled: by predicted classes, or by the columns."""
+    scores = decode_scores(columns, coding)
+    if coding.kind == "classes":
+        return np.where(observed.any(axis=1), coding.classes[np.argmax(scores, axis=1)], predicted)
+    return scores[:, 0] if coding.one_column else scores
+
+
+def as_array(y) -> np.ndarray:
+    """Y as an array, masked where it is; a data frame or a sparse array becomes a plain one."""
+    if isinstance(y, np.ma.MaskedArray):
+        return y
+    if sparse.issparse(y):
+        return y.toarray()
+    return np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+
+
+def as_floats(y) -> np.ndarray:
+    """Y as floats of the same shape, NaN where it is missing."""
+    y = as_array(y)
+    if isinstance(y, np.ma.MaskedArray):
+        return np.ma.filled(y.astype(float), np.nan)
+    if y.ndim not in (1, 2):
+        raise ValueError(f"y has {y.ndim} dimensions; accepted are a vector or a matrix")
+    if y.dtype.kind == "c":
+        raise ValueError("y has complex values; accepted are real numbers, NaN where missing")
+    if y.dtype.kind == "O":
+        flat = [np.nan if is_absent(value) else value for value in y.ravel()]
+        y = np.array(flat, dtype=object).reshape(y.shape)
+    try:
+        return y.astype(float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            "y has entries that are not numbers; numeric outputs are numbers, NaN where missing, "
+            "and texts are classes in one column"
+        ) from error
+
+
+def is_absent(value) -> bool:
+    """Whether it is None, NaN, or the missing value of pandas, which refuses comparison."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
+
+
+def _without_objects(y):
+    """Numbers that stand among None as the floats that they are; all else as it is."""
+    if isinstance(y, np.ma.MaskedArray):
+        return as_floats(y) if y.dtype.kind == "f" else y.compressed()
+    if y.dtype != object:
+        return y
+    known = [value for value in y if not is_absent(value)]
+    if known and all(isinstance(value, Real) for value in known):
+        whole = all(isinstance(value, Integral | np.bool_) for value in known)
+        return np.array(known) if whole else np.array(known, dtype=float)
+    return y
+
+
+def _are_float_classes(y):
+    """Whether floats are class numbers: whole, and few different ones; without any they are not."""
+    known = y[np.isfinite(y)]
+    different = np.unique(known[known != UNLABELLED])
+    whole = np.all(different == np.floor(different))
+    return bool(len(different) and whole and len(different) <= MOST_FLOAT_CLASSES)
+
+
 def _as_labels(y):
     if isinstance(y, np.ma.MaskedArray):
         raise ValueError("y is a masked array; mark unlabelled rows with -1, None or NaN")
-    if hasattr(y, "to_numpy"):
-        y = y.to_numpy()
-    y = np.asarray(y)
+    y = as_array(y)
     if y.ndim == 0:
         raise ValueError(f"y should be a 1d array, got {y!r} instead")
     y = column_or_1d(y, warn=True)
     if y.dtype.kind == "c":
         raise ValueError("y has complex values; accepted are labels, -1 for unlabelled rows")
-    if y.dtype.kind == "f":
-        _check_whole_numbers(y)
+    if y.dtype.kind in "fO":
+        _check_class_numbers(_without_objects(y))
     if y.dtype.kind in "US" and "-1" in y and len(np.unique(y)) > 1:
         raise ValueError(
             "y has the string '-1' among strings; mark unlabelled rows with None "
@@ -126,21 +279,23 @@ def _as_labels(y):
     return y
 
 
-def _as_numbers_again(names):
-    """Numbers and booleans that stood among None as such, so that scikit-learn knows them."""
-    if names.dtype != object or not all(isinstance(name, Real | np.bool_) for name in names):
-        return names
-    return np.array(names.tolist())
-
-
-def _check_whole_numbers(y):
+def _check_class_numbers(y):
+    """Raise where numbers among labels are measurements."""
+    if y.dtype.kind != "f":
+        return
     if np.isinf(y).any():
         raise ValueError("Input y contains infinity; accepted are labels, -1 or NaN for unlabelled")
-    finite = y[np.isfinite(y)]
-    if np.any(finite != np.floor(finite)):
+    known = y[np.isfinite(y)]
+    if np.any(known != np.floor(known)):
         raise ValueError(
             "Unknown label type: y has fractions, classes are wanted; "
             "use a model for numeric outputs, or pass whole numbers or strings"
+        )
+    if len(np.unique(known)) > MOST_FLOAT_CLASSES + 1:
+        raise ValueError(
+            f"Unknown label type: y has {len(np.unique(known))} different numbers stored as "
+            "floats, classes are wanted; use a model for numeric outputs, or pass integers or "
+            "strings"
         )
 
 
@@ -164,11 +319,6 @@ def _entry_is_missing(value):
     return is_absent(value) or value == UNLABELLED
 
 
-def is_absent(value) -> bool:
-    """Whether it is None, NaN, or the missing value of pandas, which refuses comparison."""
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
-
-
 def _unique(y):
     try:
         return np.unique(y, return_inverse=True)
@@ -177,3 +327,72 @@ def _unique(y):
         raise TypeError(
             f"Label types in y must be uniform, or sortable with each other; got {kinds}"
         ) from error
+
+
+def _as_numbers_again(names):
+    """Numbers and booleans that stood among None as such, so that scikit-learn knows them."""
+    if names.dtype != object or not all(isinstance(name, Real | np.bool_) for name in names):
+        return names
+    return np.array(names.tolist())
+
+
+def _no_targets(n_samples):
+    nothing = np.zeros((n_samples, 0))
+    coding = Coding("none", NO_CLASSES, np.zeros(0), np.ones(0), True)
+    return Targets(nothing, nothing.astype(bool), coding)
+
+
+def _check_rows(y, n_samples):
+    if y.shape[0] != n_samples:
+        raise ValueError(f"y has {y.shape[0]} rows, X has {n_samples}; both must be equal")
+
+
+def _as_columns(y, n_samples):
+    """Y as a float matrix with NaN where missing, and whether it was one column without name."""
+    values = as_floats(y)
+    one_column = values.ndim == 1
+    values = values.reshape(len(values), -1)
+    _check_rows(values, n_samples)
+    if np.isinf(values).any():
+        raise ValueError("Input y contains infinity; accepted are numbers, NaN where missing")
+    return values, one_column
+
+
+def _check_indicators(values):
+    if not np.isin(values[np.isfinite(values)], (0, 1)).all():
+        raise ValueError("y has entries other than 0, 1 and NaN; target='multilabel' needs these")
+
+
+def _contrast_targets(classes):
+    n_classes = len(classes.names)
+    width = max(n_classes - 1, 0)
+    coding = Coding("classes", classes.names, np.zeros(width), np.ones(width), True)
+    columns, observed = _contrast_columns(classes.labels, n_classes)
+    return Targets(columns, observed, coding, classes.labels)
+
+
+def _contrast_columns(labels, n_classes):
+    known = labels >= 0
+    columns = np.zeros((len(labels), max(n_classes - 1, 0)))
+    if n_classes > 1:
+        columns[known] = contrasts(n_classes)[labels[known]]
+    return columns, np.repeat(known[:, None], columns.shape[1], axis=1)
+
+
+def _known_labels(classes, names):
+    unknown = set(classes.names.tolist()) - set(names.tolist())
+    if unknown:
+        raise ValueError(f"y has classes {sorted(unknown, key=str)} that were not in the fit")
+    position = {name: label for label, name in enumerate(names.tolist())}
+    table = np.array([position[name] for name in classes.names.tolist()] + [UNLABELLED])
+    return table[classes.labels]
+
+
+def _observed_means(values, observed, weights):
+    weights = np.ones(len(values)) if weights is None else weights
+    counts = np.maximum(weights @ observed, np.finfo(float).tiny)
+    return weights @ np.where(observed, values, 0.0) / counts
+
+
+def _standardise(values, coding):
+    return np.where(np.isfinite(values), (values - coding.center) / coding.scale, 0.0)

@@ -5,12 +5,16 @@ from scipy import sparse
 from sklearn.base import ClassifierMixin
 
 from gnomon.estimators._bayesian import BayesianReduction
+from gnomon.estimators._door import check_integer, check_option, read_data
 from gnomon.estimators._draws import pooled_draws
-from gnomon.estimators._outputs import encode_targets
 from gnomon.estimators._priors import warn_unlabelled
 from gnomon.estimators._scoring import LabelledScore
-from gnomon.estimators._targets import encode_classes, require_classes, require_targets
-from gnomon.estimators._validation import check_integer, check_option, read_data
+from gnomon.estimators._targets import (
+    read_classes,
+    read_targets,
+    require_classes,
+    require_targets,
+)
 from gnomon.models import bsdr_prediction
 from gnomon.models.bsdr import ClassOutputs, SignOutputs
 
@@ -278,16 +282,16 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         )
 
     def _read_classes(self, y, n):
-        classes = encode_classes(y, n)
+        classes = read_classes(y, n)
         require_classes(classes, type(self).__name__)
         keep = classes.labelled
-        codes = classes.codes[keep]
+        codes = classes.labels[keep]
         if len(classes.names) == 2:
             return keep, SignOutputs(np.where(codes == 1, 1.0, -1.0)[:, None]), classes.names
         return keep, ClassOutputs(codes, len(classes.names), self.n_nodes), classes.names
 
     def _read_labels(self, y, n):
-        targets = encode_targets(y, n, "multilabel")
+        targets = read_targets(y, n, "multilabel")
         keep = targets.observed.any(axis=1)
         labels = targets.Y + targets.coding.center
         signs = np.where(targets.observed, np.where(labels > 0.5, 1.0, -1.0), 0.0)[keep]

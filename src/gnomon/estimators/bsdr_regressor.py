@@ -4,11 +4,10 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from gnomon.estimators._bayesian import BayesianReduction
-from gnomon.estimators._outputs import encode_targets
+from gnomon.estimators._door import read_data
 from gnomon.estimators._priors import warn_unlabelled
 from gnomon.estimators._scoring import KnownScore
-from gnomon.estimators._targets import require_targets
-from gnomon.estimators._validation import read_data
+from gnomon.estimators._targets import read_targets, require_targets
 from gnomon.models import bsdr_prediction
 from gnomon.models.bsdr import NumberOutputs
 
@@ -184,7 +183,7 @@ class BSDRRegressor(KnownScore, RegressorMixin, BayesianReduction):
         self._check_parameters()
         X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
         require_targets(y, "BSDRRegressor")
-        targets = encode_targets(y, X.shape[0], "numeric")
+        targets = read_targets(y, X.shape[0], "numeric")
         keep = targets.observed.any(axis=1)
         if not keep.any():
             raise ValueError("y has no known value; BSDRRegressor needs rows with numbers")

@@ -4,17 +4,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from gnomon.estimators._discriminative import Options, choose_weights, solve
-from gnomon.estimators._fitting import IterativeFit
-from gnomon.estimators._mixture import MixtureProjection
-from gnomon.estimators._scoring import LabelledScore
-from gnomon.estimators._targets import (
-    UNLABELLED,
-    encode_classes,
-    keep_rows,
-    require_classes,
-    require_targets,
-)
-from gnomon.estimators._validation import (
+from gnomon.estimators._door import (
     check_integer,
     check_option,
     check_real,
@@ -24,9 +14,19 @@ from gnomon.estimators._validation import (
     read_weights,
     take_rows,
 )
+from gnomon.estimators._fit import IterativeFit
+from gnomon.estimators._mixture import MixtureProjection
+from gnomon.estimators._scoring import LabelledScore
+from gnomon.estimators._targets import (
+    UNLABELLED,
+    keep_rows,
+    read_classes,
+    require_classes,
+    require_targets,
+)
 from gnomon.estimators.chunks import read_chunks, spread_labels
 from gnomon.linalg.data import as_data
-from gnomon.linalg.scaled import standardize
+from gnomon.linalg.standardize import standardize
 from gnomon.models import dca_gm, dca_gm_problem, dca_gm_report
 from gnomon.models.dca_gm_problem import Problem
 
@@ -230,8 +230,8 @@ class DCAGM(IterativeFit, LabelledScore, MixtureProjection, BaseEstimator):
         X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
         n = X.shape[0]
         require_targets(y, "DCAGM")
-        classes, ids = encode_classes(y, n), read_chunks(chunks, n)
-        classes = classes._replace(codes=spread_labels(classes.codes, ids, classes.names))
+        classes, ids = read_classes(y, n), read_chunks(chunks, n)
+        classes = classes._replace(labels=spread_labels(classes.labels, ids, classes.names))
         weights = np.ones(n) if sample_weight is None else read_weights(sample_weight, n)
         # A row of weight zero is no row: neither its features nor its class may count.
         present = weights > 0
@@ -249,7 +249,7 @@ class DCAGM(IterativeFit, LabelledScore, MixtureProjection, BaseEstimator):
         self.density_quantiles_ = dca_gm_report.density_quantiles(state, rows)
         self.classes_ = seen.names
         names = classes.names if classes.names.dtype.kind in "iuf" else classes.names.astype(object)
-        self.labels_ = np.append(names, UNLABELLED)[classes.codes]
+        self.labels_ = np.append(names, UNLABELLED)[classes.labels]
         self.unlabelled_weight_ = settings.unlabelled_weight
         self.chunk_weight_ = settings.chunk_weight
         self.weight_scores_ = choices
@@ -314,7 +314,7 @@ class DCAGM(IterativeFit, LabelledScore, MixtureProjection, BaseEstimator):
         owner = dca_gm_problem.owners(read_numbers("n_gaussians", self.n_gaussians, classes.names))
         data, lift = dca_gm_problem.in_row_space(standard.data, q)
         n_varying = np.count_nonzero(standard.factors)
-        problem = Problem(data, classes.codes, chunks, weights, owner, q, n_varying)
+        problem = Problem(data, classes.labels, chunks, weights, owner, q, n_varying)
         return standard, problem, lift
 
 

@@ -6,12 +6,7 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from gnomon.estimators._fitting import IterativeFit
-from gnomon.estimators._kernel import KernelRows
-from gnomon.estimators._likelihood import Settings, maximise, noise_rule, tolerance
-from gnomon.estimators._outputs import KINDS, Targets, decode_predictions, encode_targets
-from gnomon.estimators._targets import contrasts
-from gnomon.estimators._validation import (
+from gnomon.estimators._door import (
     check_integer,
     check_option,
     check_real,
@@ -20,9 +15,12 @@ from gnomon.estimators._validation import (
     read_data,
     repeatable,
 )
-from gnomon.inference.fixed_point import Run
-from gnomon.linalg.data import Matrix
-from gnomon.linalg.stacked import center
+from gnomon.estimators._fit import IterativeFit
+from gnomon.estimators._kernel import KernelRows
+from gnomon.estimators._likelihood import Settings, maximise, noise_rule, tolerance
+from gnomon.estimators._targets import KINDS, Targets, contrasts, decode_predictions, read_targets
+from gnomon.inference.loop import Run
+from gnomon.linalg.data import Matrix, center
 from gnomon.models import sppca, sppca_fitted, sppca_statistics
 from gnomon.models.sppca_prediction import class_log_odds
 from gnomon.models.supervision import Pool, pool, pool_size, supervise, truncated
@@ -178,7 +176,7 @@ class KernelSPPCA(
         X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
         n = X.shape[0]
         q = check_integer("n_components", self.n_components, low=1, high=n, high_is=", the rows")
-        targets = encode_targets(y, n, self.target)
+        targets = read_targets(y, n, self.target)
         rng = repeatable(self.random_state)
         gamma, index = self._choose_gamma(X), self._choose_landmarks(X, rng)
         found = self._features(X, index, gamma)
@@ -278,7 +276,7 @@ class KernelSPPCA(
     def _check_parameters(self):
         check_strength(self.supervision)
         self._check_kernel()
-        check_option("target", self.target, KINDS)
+        check_option("target", self.target, ("auto", *KINDS))
         check_integer("max_iter", self.max_iter, low=1)
         check_real("tol", self.tol, low=0)
 
@@ -287,9 +285,9 @@ class KernelSPPCA(
         space = _pool(found, q, rng)
         choice = Choice(float(0 if self.supervision == "auto" else self.supervision), pool_size(q))
         if self.supervision == "auto":
-            choice = choose(space, *labels, q, targets.codes, rng)
+            choice = choose(space, *labels, q, targets.labels, rng)
         result = supervise(
-            truncated(space, choice.pool), *labels, q, choice.s, targets.codes, choice.votes
+            truncated(space, choice.pool), *labels, q, choice.s, targets.labels, choice.votes
         )
         mean = np.zeros(found.F.shape[1])
         fitted = sppca_fitted.from_supervised(mean, result, energy_scale=True)

@@ -10,9 +10,9 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from gnomon.estimators._door import n_rows, take_rows
 from gnomon.estimators._scoring import scored_rows
 from gnomon.estimators._targets import labelled_rows, plain_labels
-from gnomon.estimators._validation import n_rows, take_rows
 
 
 class LabelledOnly(MetaEstimatorMixin, BaseEstimator):

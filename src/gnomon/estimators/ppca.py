@@ -7,10 +7,8 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from gnomon.estimators._base import LinearGaussianModel, has_gaps
-from gnomon.estimators._fitting import IterativeFit
-from gnomon.estimators._spectrum import leading_spectrum
-from gnomon.estimators._validation import (
+from gnomon.estimators._base import LinearGaussianModel
+from gnomon.estimators._door import (
     check_columns,
     check_integer,
     check_option,
@@ -20,10 +18,10 @@ from gnomon.estimators._validation import (
     read_weights,
     repeatable,
 )
-from gnomon.inference.acceleration import anderson, remember
-from gnomon.inference.fixed_point import Run, iterate
-from gnomon.linalg.data import Weighted, as_data
-from gnomon.linalg.stacked import center
+from gnomon.estimators._fit import IterativeFit
+from gnomon.estimators._spectrum import leading_spectrum
+from gnomon.inference.loop import Method, Run, anderson, iterate
+from gnomon.linalg.data import Weighted, as_data, center, has_gaps
 from gnomon.models import dimension, incomplete, ppca
 
 SOLVERS = ("auto", "moments", "dual", "subspace", "em")
@@ -186,7 +184,7 @@ class PPCA(IterativeFit, LinearGaussianModel):
         if self.solver == "em":
             total = check_spread(centered.squared_norm)
             run = self._run_em(centered, q, rng)
-            (view,) = run.state.plain
+            (view,) = run.state
             view = view._replace(W=ppca.canonical(view.W))
         else:
             spectrum = spectrum_of(centered, q)
@@ -206,7 +204,7 @@ class PPCA(IterativeFit, LinearGaussianModel):
             curve = dimension.search_curve(data, self._fit_rows, rng)
         q = self._size(X.shape, curve, partial(dimension.explained_with_gaps, data, self._fit_rows))
         run = self._run_gaps(data, q, self._iterate)
-        W, mean, (sigma2,) = run.state.plain
+        W, mean, (sigma2,) = run.state
         W = ppca.canonical(W)
         total = np.sum(W**2) + len(mean) * sigma2
         return self._keep(X, (mean, W, sigma2, total), run, curve)
@@ -228,22 +226,23 @@ class PPCA(IterativeFit, LinearGaussianModel):
 
     def _run_em(self, X, q, rng):
         start = ppca.init(X, q, rng)
-        step = anderson(partial(ppca.step, X=X), ppca.pack, partial(ppca.unpack, like=start))
+        plain = Method(start, partial(ppca.step, X=X))
+        method = anderson(plain, ppca.pack, partial(ppca.unpack, like=start))
         tol = self.tol * X.n_samples * X.n_features
-        return self._iterate(step, remember(start), max_iter=self.max_iter, tol=tol)
+        return self._iterate(method, max_iter=self.max_iter, tol=tol)
 
     def _run_gaps(self, data, q, loop):
         start = incomplete.init(data, q)
-        step = anderson(
-            partial(incomplete.step, data=data),
+        method = anderson(
+            Method(start, partial(incomplete.step, data=data)),
             incomplete.pack,
             partial(incomplete.unpack, like=start),
         )
         tol = self.tol * incomplete.n_observed(data)
-        return loop(step, remember(start), max_iter=self.max_iter, tol=tol)
+        return loop(method, max_iter=self.max_iter, tol=tol)
 
     def _fit_rows(self, data, q):
-        return self._run_gaps(data, q, iterate).state.plain
+        return self._run_gaps(data, q, iterate).state
 
     def _keep(self, X, parameters, run, curve):
         mean, W, sigma2, total = parameters

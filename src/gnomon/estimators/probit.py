@@ -6,17 +6,17 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from gnomon.estimators._fitting import IterativeFit
-from gnomon.estimators._priors import default_prior, warn_unlabelled
-from gnomon.estimators._scoring import LabelledScore
-from gnomon.estimators._targets import encode_classes, require_classes, require_targets
-from gnomon.estimators._validation import (
+from gnomon.estimators._door import (
     check_integer,
     check_option,
     check_real,
     read_data,
 )
-from gnomon.inference.acceleration import squarem
+from gnomon.estimators._fit import IterativeFit
+from gnomon.estimators._priors import default_prior, warn_unlabelled
+from gnomon.estimators._scoring import LabelledScore
+from gnomon.estimators._targets import read_classes, require_classes, require_targets
+from gnomon.inference.loop import Method, squarem
 from gnomon.linalg.data import Centered, as_data
 from gnomon.models import bsdr, bsdr_inputs, bsdr_prediction, multinomial_probit
 
@@ -119,13 +119,13 @@ class MultinomialProbit(LabelledScore, ClassifierMixin, IterativeFit, BaseEstima
         priors = self._read_priors()
         X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
         require_targets(y, "MultinomialProbit")
-        classes = encode_classes(y, X.shape[0])
+        classes = read_classes(y, X.shape[0])
         require_classes(classes, "MultinomialProbit")
         warn_unlabelled(self, classes.labelled)
         keep = classes.labelled
         data = as_data(X) if keep.all() else as_data(X).rows(keep)
         inputs, ridge = bsdr_inputs.read_inputs(data, self.prior, 1.0, self.standardize)
-        outputs = bsdr.ClassOutputs(classes.codes[keep], len(classes.names), self.n_nodes)
+        outputs = bsdr.ClassOutputs(classes.labels[keep], len(classes.names), self.n_nodes)
         problem = bsdr.pose(ridge, outputs, priors)
         run = self._run(problem)
         self._keep_factors(run.state, inputs, X.dtype)
@@ -192,8 +192,7 @@ class MultinomialProbit(LabelledScore, ClassifierMixin, IterativeFit, BaseEstima
         step = partial(multinomial_probit.step, problem=problem)
         unpack = partial(multinomial_probit.unpack, like=state)
         return self._iterate(
-            squarem(step, multinomial_probit.pack, unpack),
-            state,
+            squarem(Method(state, step), multinomial_probit.pack, unpack),
             max_iter=self.max_iter,
             tol=self.tol * problem.n_samples,
         )

@@ -3,18 +3,18 @@
 import numpy as np
 
 from gnomon.estimators import _linked
-from gnomon.estimators._fitting import IterativeFit
-from gnomon.estimators._linked_learnt import learnt
-from gnomon.estimators._linked_rows import LinkedRows
-from gnomon.estimators._validation import (
+from gnomon.estimators._door import (
     check_integer,
     check_option,
     check_real,
     read_data,
     repeatable,
 )
+from gnomon.estimators._fit import IterativeFit
+from gnomon.estimators._linked_learnt import learnt
+from gnomon.estimators._linked_rows import LinkedRows
 from gnomon.estimators.links import check_sample_index, read_links
-from gnomon.linalg.eigen import fix_signs
+from gnomon.linalg.solve import fix_signs
 
 FITS = {"paper": _linked.paper, "filter": _linked.filter, "learnt": learnt}
 # Attributes that only some fits have; a new fit forgets those of the last.

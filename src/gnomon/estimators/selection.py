@@ -7,8 +7,8 @@ every training fold, and only labelled rows are held out.
 import numpy as np
 from sklearn.model_selection import BaseCrossValidator, KFold
 
-from gnomon.estimators._targets import encode_classes, has_classes, labelled_rows, plain_labels
-from gnomon.estimators._validation import check_integer, generator
+from gnomon.estimators._door import check_integer, generator
+from gnomon.estimators._targets import kind_of, labelled_rows, plain_labels, read_classes
 
 
 class SemiSupervisedSplit(BaseCrossValidator):
@@ -105,13 +105,13 @@ class SemiSupervisedSplit(BaseCrossValidator):
     def _folds(self, rows, y, folds):
         rng = generator(self.random_state)
         order = rng.permutation(len(rows)) if self.shuffle else np.arange(len(rows))
-        if not has_classes(y):
+        if kind_of(y) != "classes":
             if len(rows) < 2:
                 raise ValueError("y has 1 labelled row; at least two are needed to split them")
             for _, test in KFold(min(folds, len(rows))).split(rows):
                 yield rows[order[test]]
             return
-        codes = encode_classes(y, len(y)).codes[order]
+        codes = read_classes(y, len(y)).labels[order]
         yield from (rows[order[test]] for test in _spread(codes, folds))
 
 

@@ -2,12 +2,7 @@
 
 import numpy as np
 
-from gnomon.estimators._likelihood import Settings
-from gnomon.estimators._likelihood_fit import LikelihoodFit, Rows, read_noise
-from gnomon.estimators._outputs import KINDS, encode_targets
-from gnomon.estimators._strength_fit import StrengthFit
-from gnomon.estimators._supervised import SupervisedModel
-from gnomon.estimators._validation import (
+from gnomon.estimators._door import (
     check_integer,
     check_option,
     check_real,
@@ -17,6 +12,11 @@ from gnomon.estimators._validation import (
     repeatable,
     take_rows,
 )
+from gnomon.estimators._likelihood import Settings
+from gnomon.estimators._likelihood_fit import LikelihoodFit, Rows, read_noise
+from gnomon.estimators._strength_fit import StrengthFit
+from gnomon.estimators._supervised import SupervisedModel
+from gnomon.estimators._targets import KINDS, read_targets
 
 SOLVERS = ("auto", "moments", "dual", "subspace", "em")
 SCALES = ("auto", "latent", "energy")
@@ -197,7 +197,7 @@ class SPPCA(LikelihoodFit, StrengthFit, SupervisedModel):
         if weights is not None and not weights.all():
             X, y = take_rows(X, weights > 0), None if y is None else take_rows(y, weights > 0)
             weights = weights[weights > 0]
-        targets = encode_targets(y, X.shape[0], self.target, weights)
+        targets = read_targets(y, X.shape[0], self.target, weights)
         rows = Rows(X, targets, weights)
         if self.supervision == "likelihood":
             return self._fit_likelihood(rows, q, settings)
@@ -205,7 +205,7 @@ class SPPCA(LikelihoodFit, StrengthFit, SupervisedModel):
 
     def _check_parameters(self):
         check_strength(self.supervision)
-        check_option("target", self.target, KINDS)
+        check_option("target", self.target, ("auto", *KINDS))
         check_option("solver", self.solver, SOLVERS)
         check_option("target_mean", self.target_mean, ("likelihood", "labelled"))
         check_option("scale", self.scale, SCALES)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gnomon.inference.fixed_point import Step
+from gnomon.inference.loop import Step
 from gnomon.inference.search import line_search
 
 

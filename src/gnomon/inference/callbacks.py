@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gnomon.inference import checkpoint
-from gnomon.inference.fixed_point import Callback
+from gnomon.inference.loop import Callback
 
 
 def both(*callbacks: Callback | None) -> Callback | None:
@@ -26,9 +26,9 @@ class History:
     Examples
     --------
     >>> from gnomon.inference.callbacks import History
-    >>> from gnomon.inference.fixed_point import iterate
+    >>> from gnomon.inference.loop import Method, iterate
     >>> history = History()
-    >>> run = iterate(lambda x: (x / 2, -x), 1.0, max_iter=3, tol=0, callback=history)
+    >>> run = iterate(Method(1.0, lambda x: (x / 2, -x)), max_iter=3, tol=0, callback=history)
     >>> history.objective
     [-1.0, -0.5, -0.25]
     """

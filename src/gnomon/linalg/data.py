@@ -7,7 +7,7 @@ sees how the rows are stored. `Data` is SciPy's `LinearOperator` with these furt
     Centered    X - 1 mu'                         sparse stays sparse, dense is not copied
     Weighted    diag(w)^(1/2) X                   weights that count as repeated rows
 
-Rows mixed over links are in `mixed`, rows stacked and the centring of all kinds in `stacked`.
+Rows mixed over links are in `mixed`, rows stacked from parts in `blocks`.
 An operator multiplies in its own dtype and adds up in float64 what it returns as one number.
 """
 
@@ -54,6 +54,14 @@ class Data(LinearOperator):
     def column_sums(self) -> np.ndarray:
         """Sum of every column (d,), in float64."""
         return sum(block.sum(axis=0, dtype=float) for block in self.dense_blocks())
+
+    def column_means(self) -> np.ndarray:
+        """Means of the columns in float64, weighted where the rows are."""
+        return self.column_sums() / self.n_samples
+
+    def less_mean(self, mean) -> "Data":
+        """X - 1 mean', not formed, below the weights or blocks that X may have."""
+        return Centered(self, mean)
 
     def gram(self) -> np.ndarray:
         """X'X (d, d) in one pass over the rows."""
@@ -252,6 +260,12 @@ class Weighted(Data):
     def column_sums(self):
         return np.asarray(self.X.T @ self._roots, dtype=float).ravel()
 
+    def column_means(self):
+        return np.asarray(self.X.T @ self.weights[:, None], dtype=float).ravel() / self.n_samples
+
+    def less_mean(self, mean):
+        return Weighted(Centered(self.X, mean), self.weights)
+
     def dense_blocks(self):
         start = 0
         for block in self.X.dense_blocks():
@@ -271,6 +285,21 @@ class Weighted(Data):
 
     def _rmatmat(self, Z):
         return self.X.T @ (Z.astype(self.dtype, copy=False) * self._roots)
+
+
+def center(X: Data) -> tuple[np.ndarray, Data]:
+    """Column means of X, and X less them, not formed."""
+    mean = X.column_means()
+    return mean, X.less_mean(mean)
+
+
+def has_gaps(X) -> bool:
+    """Whether an array has missing values; sparse arrays and operators have none."""
+    if not isinstance(X, np.ndarray):
+        return False
+    # One number that NaN spreads to, without a mask of the size of X.
+    with np.errstate(all="ignore"):
+        return bool(np.isnan(np.sum(X)))
 
 
 def as_data(X) -> Data:

@@ -1,14 +1,18 @@
-"""Leading eigenpairs of X'X by the cheapest route for the shape of X; one sign convention."""
+"""Leading eigenpairs of X'X by the cheapest route for the shape of X."""
 
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import eigh, qr
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from gnomon.exceptions import NumericalError
 from gnomon.linalg.data import Data
-from gnomon.linalg.krylov import krylov_pairs
+
+# Columns beyond those asked for: the last wanted direction then converges with the others.
+MARGIN = 10
+# A direction whose length falls below this share of the block's is in the space already.
+DEPENDENT = 1e-6
 
 
 class Spectrum(NamedTuple):
@@ -67,13 +71,6 @@ def from_lanczos(X: Data, k: int, rng, *, tol=1e-6) -> tuple[np.ndarray, np.ndar
     return np.maximum(values[::-1], 0.0).astype(float), vectors[:, ::-1].astype(float)
 
 
-def fix_signs(vectors) -> np.ndarray:
-    """Columns with the entry of largest size made positive."""
-    largest = np.argmax(np.abs(vectors), axis=0)
-    signs = np.sign(vectors[largest, np.arange(vectors.shape[1])])
-    return vectors * np.where(signs == 0, 1.0, signs)
-
-
 def _leading(S, k):
     """The k largest eigenpairs of a symmetric matrix, descending, values not negative."""
     if not np.isfinite(np.trace(S)):
@@ -84,3 +81,94 @@ def _leading(S, k):
     else:
         values, vectors = eigh(S, subset_by_index=(m - k, m - 1))
     return np.maximum(values[::-1][:k], 0.0), vectors[:, ::-1][:, :k]
+
+
+class _Space:
+    """An orthonormal basis V (m, r), H V, and S = V'H V, grown block by block."""
+
+    def __init__(self, H, m, room):
+        self.H, self.size = H, 0
+        self._V, self._HV = np.empty((m, room), order="F"), np.empty((m, room), order="F")
+        self._S = np.empty((room, room))
+
+    @property
+    def V(self):
+        return self._V[:, : self.size]
+
+    @property
+    def HV(self):
+        return self._HV[:, : self.size]
+
+    def add(self, block):
+        """Take in an orthonormal block that is orthogonal to the basis; two products with X."""
+        start, stop = self.size, self.size + block.shape[1]
+        self._V[:, start:stop] = block
+        self._HV[:, start:stop] = self.H(block)
+        self.size = stop
+        cross = self.V.T @ self._HV[:, start:stop]
+        self._S[:stop, start:stop] = cross
+        self._S[start:stop, :start] = cross[:start].T
+
+    def outside(self, start):
+        """What H does to the columns from ``start`` on, outside of the basis, orthonormal."""
+        fresh = self.HV[:, start:]
+        left = fresh - self.V @ self._S[: self.size, start : self.size]
+        left -= self.V @ (self.V.T @ left)
+        return _orthonormal(left, np.linalg.norm(fresh))
+
+    def ritz(self):
+        """Eigenvalues of S, descending, and their vectors in coordinates of the basis."""
+        S = self._S[: self.size, : self.size]
+        values, E = eigh((S + S.T) / 2)
+        return values[::-1], E[:, ::-1]
+
+
+def krylov_pairs(X: Data, k: int, rng, *, leading=None, tol=1e-4, max_rounds=8):
+    """Values (k,) descending and vectors (d, k) of X'X; one product with X and X' a round.
+
+    The first ``leading`` pairs have residuals below ``tol`` of the largest value, and so values
+    right to its square; the others are the best of a space of at least k dimensions, which is
+    what a pool of directions needs. The space is built on the shorter side of X.
+    """
+    leading = min(k if leading is None else leading, k)
+    n, d = X.shape
+    width = min(n, d, leading + MARGIN)
+    start = rng.standard_normal((n, width))
+    if n < d:
+        values, U = _leading_pairs(lambda B: X @ (X.T @ B), start, k, leading, (tol, max_rounds))
+        # X'u has length sqrt(value), and those of different pairs are orthogonal.
+        V = np.asarray(X.T @ U, dtype=float)
+        return values, V / np.sqrt(np.where(values > 0, values, 1.0))
+    return _leading_pairs(lambda B: X.T @ (X @ B), X.T @ start, k, leading, (tol, max_rounds))
+
+
+def _leading_pairs(H, start, k, leading, stop):
+    tol, max_rounds = stop
+    m, width = start.shape
+    rounds = max_rounds + -(-k // width)
+    space = _Space(H, m, min(m, (rounds + 1) * width))
+    block = _orthonormal(np.asarray(start, dtype=float))
+    for _ in range(rounds):
+        size = space.size
+        space.add(block)
+        if space.size >= min(k + MARGIN, m) and _converged(space, leading, tol):
+            break
+        block = space.outside(size)[:, : m - space.size]
+        if block.shape[1] == 0:
+            break
+    values, E = space.ritz()
+    return np.maximum(values[:k], 0.0), space.V @ E[:, :k]
+
+
+def _converged(space, leading, tol):
+    values, E = space.ritz()
+    top = E[:, :leading]
+    residual = np.linalg.norm(space.HV @ top - space.V @ (top * values[:leading]), axis=0)
+    return residual.max(initial=0) <= tol * values[0]
+
+
+def _orthonormal(B, scale=None):
+    Q, R, _ = qr(B, mode="economic", pivoting=True)
+    sizes = np.abs(np.diagonal(R))
+    scale = sizes[0] if scale is None and sizes.size else scale
+    return Q[:, sizes > DEPENDENT * scale] if scale else Q[:, :0]

@@ -13,8 +13,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from gnomon.exceptions import NumericalError
-from gnomon.linalg.data import Data
-from gnomon.linalg.stacked import center
+from gnomon.linalg.data import Data, center
 
 # Eigenvalues below this share of the largest are rounding, and their roots would amplify it.
 RANK_SHARE = 1e-8

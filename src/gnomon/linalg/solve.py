@@ -1,4 +1,7 @@
-"""Solves with positive-definite matrices; there is no inverse elsewhere."""
+"""Small dense algebra: solves with positive-definite matrices, rank, signs.
+
+There is no inverse elsewhere.
+"""
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
@@ -78,3 +81,19 @@ def preconditioned_solution(product, B, start, solve, steps, tolerance) -> np.nd
         energy, previous = np.sum(residual * scaled), energy
         direction = scaled + energy / previous * direction
     return X
+
+
+def above_rounding(values, dtype=float) -> np.ndarray:
+    """Mask of the eigenvalues of a Gram matrix that are more than its rounding; one rank cut.
+
+    ``dtype`` is that of the data whose products it holds.
+    """
+    top = max(float(np.max(values, initial=0.0)), np.finfo(float).tiny)
+    return values > len(values) * np.finfo(dtype).eps * top
+
+
+def fix_signs(vectors) -> np.ndarray:
+    """Columns with the entry of largest size made positive."""
+    largest = np.argmax(np.abs(vectors), axis=0)
+    signs = np.sign(vectors[largest, np.arange(vectors.shape[1])])
+    return vectors * np.where(signs == 0, 1.0, signs)

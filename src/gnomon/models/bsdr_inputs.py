@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gnomon.linalg.data import Centered, Data
-from gnomon.linalg.scaled import Scaled, column_spread
-from gnomon.linalg.stacked import center
+from gnomon.linalg.data import Centered, Data, center
+from gnomon.linalg.standardize import Scaled, column_spread, varies
 from gnomon.stats.ridge import (
     DualRidge,
     GramRidge,
@@ -38,9 +37,9 @@ def read_inputs(X: Data, kind, noise, standardize):
     """`Inputs` and the ridge for centred X in standard units, by the route for its prior."""
     mean, centered = center(X)
     spread = column_spread(centered, np.ones(X.shape[0]))
-    varies = spread > 0
+    varying = varies(spread, mean, X.dtype)
     units = spread if standardize else 1.0
-    factors = np.where(varies, 1.0 / np.where(varies, units, 1.0), 0.0)
+    factors = np.where(varying, 1.0 / np.where(varying, units, 1.0), 0.0)
     data = Scaled(centered, factors)
     if kind == "column":
         ridge, axes = spectral(data, noise)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gnomon.linalg.data import Data, Matrix
-from gnomon.linalg.scaled import row_space
+from gnomon.linalg.standardize import row_space
 from gnomon.models import dca_gm
 from gnomon.models.dca_gm import Settings, State
 from gnomon.stats.discriminant import Groups, start_directions

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.linalg import eigh
 
-from gnomon.linalg.eigen import fix_signs
+from gnomon.linalg.solve import fix_signs
 from gnomon.models.dca_gm import Settings, State
 from gnomon.stats.known_rows import Labelled, Rows
 from gnomon.stats.mixture import class_covariances, log_joint, log_sum, moved

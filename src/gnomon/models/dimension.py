@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gnomon.linalg.data import Data
+from gnomon.linalg.data import Data, center
 from gnomon.linalg.eigen import Spectrum
-from gnomon.linalg.stacked import center, less_mean
 from gnomon.models import incomplete
 from gnomon.models.ppca import closed_form
 
@@ -49,7 +48,7 @@ def held_out_curve(X: Data, spectrum_of, rng) -> Curve:
     for k in range(folds.max() + 1):
         mean, train = center(X.rows(folds != k))
         spectrum = spectrum_of(train, most)
-        scores.append(_scores(spectrum, train.n_samples, less_mean(X.rows(folds == k), mean)))
+        scores.append(_scores(spectrum, train.n_samples, X.rows(folds == k).less_mean(mean)))
     return curve_from(np.arange(1, most + 1), np.transpose(scores))
 
 

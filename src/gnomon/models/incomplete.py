@@ -14,10 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gnomon.exceptions import NumericalError
-from gnomon.linalg.data import Matrix, Weighted
+from gnomon.linalg.data import Matrix, Weighted, center
 from gnomon.linalg.eigen import from_dual, from_moments
 from gnomon.linalg.solve import Cholesky, stacked_covariances
-from gnomon.linalg.stacked import center
 
 NOISE_FLOOR = 1e-9
 BATCH_ENTRIES = 2**21

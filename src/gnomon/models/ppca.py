@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gnomon.linalg.data import Data
-from gnomon.linalg.eigen import Spectrum, fix_signs
+from gnomon.linalg.eigen import Spectrum
+from gnomon.linalg.solve import fix_signs
 from gnomon.models.linear_gaussian import View, em_step
 
 # Share of the mean variance below which the noise may not fall: data of rank q or less

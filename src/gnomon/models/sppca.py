@@ -17,8 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from gnomon.linalg.eigen import fix_signs
-from gnomon.linalg.solve import Cholesky
+from gnomon.linalg.solve import Cholesky, fix_signs
 from gnomon.models.sppca_statistics import Outputs, Statistics, output_means
 
 # Shares of the mean variance below which noise is not let: where the latent variables can

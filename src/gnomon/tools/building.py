@@ -42,12 +42,12 @@ def build(asked: Question, ready: Prepared, note, *, progress=False) -> Built:
         raise TableError(f"--model {name!r}; accepted are auto, {', '.join(MODELS)}")
     if name in ("dcagm", "bsdr") and ready.y is None:
         raise TableError(f"--model {name} learns from labels; name their column with --target")
-    if name == "dcagm" and ready.kind == "numbers":
+    if name == "dcagm" and ready.kind == "numeric":
         raise TableError(f"--model dcagm predicts classes; {asked.target!r} holds numbers")
     for option, only in (("links", "prpca"), ("chunks", "dcagm")):
         if getattr(asked, option) is not None and name != only:
             raise TableError(f"--{option} is for {only}, not for {name}")
-    public = "BSDRRegressor" if name == "bsdr" and ready.kind == "numbers" else MODELS[name]
+    public = "BSDRRegressor" if name == "bsdr" and ready.kind == "numeric" else MODELS[name]
     cls = getattr(gnomon, public)
     components, choice = asked.components, None
     own = name in OWN_CHOICE and np.prod(ready.X.shape) <= LARGE
@@ -92,7 +92,7 @@ def _parameters(cls, asked, name, kind):
     known = cls().get_params()
     wanted = {"n_components": asked.components, "random_state": asked.seed}
     if kind is not None:
-        wanted["target"] = {"classes": "classes", "numbers": "numeric"}[kind]
+        wanted["target"] = kind
     if asked.supervision is not None:
         if "supervision" not in known:
             raise TableError(f"--supervision is for sppca and kernel-sppca, not for {name}")

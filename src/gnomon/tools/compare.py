@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gnomon.estimators._validation import check_integer, check_real
+from gnomon.estimators import check_integer, check_real
 from gnomon.estimators.selection import SemiSupervisedSplit
 from gnomon.tools.comparison.candidates import choose, make_pipeline_for, sizes_for
 from gnomon.tools.comparison.problem import read_problem
@@ -69,7 +69,7 @@ def compare(
     cv : int, cross-validator or None, default=None
         Splits of the labelled rows, as in `SemiSupervisedSplit`. None is 5 folds, drawn 3 times
         where fewer than 100 rows are labelled.
-    target : {"auto", "classes", "numbers", "multilabel"}, default="auto"
+    target : {"auto", "classes", "numeric", "multilabel"}, default="auto"
         What y holds.
     transductive : bool or "auto", default="auto"
         Whether test rows take part in the fit without their labels; "auto" does so with links.
@@ -183,7 +183,7 @@ def _splits(problem, cv, seed):
     splits = []
     for repeat in range(repeats):
         splitter = SemiSupervisedSplit(5 if cv is None else cv, random_state=seed + repeat)
-        target = problem.y if problem.kind != "numbers" else np.where(problem.labelled, 0.5, np.nan)
+        target = problem.y if problem.kind != "numeric" else np.where(problem.labelled, 0.5, np.nan)
         splits += list(splitter.split(problem.X, target))
     return splits
 

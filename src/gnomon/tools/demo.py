@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyarrow import csv
 from sklearn.datasets import load_wine
 
-from gnomon.inference.files import write_atomically
+from gnomon.inference.checkpoint import write_atomically
 from gnomon.tools.workflow import Question
 
 CULTIVARS = np.array(["Barolo", "Grignolino", "Barbera"], dtype=object)

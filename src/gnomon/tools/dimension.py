@@ -8,7 +8,7 @@ from sklearn.decomposition import FactorAnalysis
 from sklearn.model_selection import KFold
 from sklearn.utils import check_array
 
-from gnomon.estimators._validation import check_integer, check_option
+from gnomon.estimators import check_integer, check_option
 from gnomon.estimators.ppca import PPCA
 from gnomon.tools.compare import compare
 from gnomon.tools.comparison.statistics import smallest_good

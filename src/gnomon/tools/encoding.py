@@ -2,7 +2,7 @@
 
 Numbers, strings, None, booleans and lists stand for themselves; everything else is an object
 with one tag that says how to rebuild it. No tag names code: estimators are looked up among
-gnomon's public names, named tuples among those that gnomon itself defines.
+gnomon's public names, records among those of `RECORDS`.
 """
 
 import math
@@ -23,7 +23,12 @@ NOT_FITTED = ("_skl_callbacks", "_parent_callback_ctx")
 STORED_KINDS = "biuf"
 STORED_SIZES = (1, 2, 4, 8)
 SPARSE_PARTS = {"csr": ("data", "indices", "indptr"), "csc": ("data", "indices", "indptr")}
-TUPLE_HOME = re.compile(r"gnomon\.(linalg|stats|inference|models|estimators)\.[a-z_0-9]+")
+# The named tuples that fitted models hold, by the names that files have for them: where a tuple
+# is defined may change, its name here and its fields may not.
+RECORDS = {
+    "Coding": "gnomon.estimators._targets",
+    "Inputs": "gnomon.models.bsdr_inputs",
+}
 ATTRIBUTE = re.compile(r"_{0,2}[A-Za-z][A-Za-z0-9_]*")
 
 
@@ -100,10 +105,11 @@ class Encoder:
         }
 
     def _named_tuple(self, value, where):
-        home = f"{type(value).__module__}:{type(value).__name__}"
-        find_named_tuple(home)
-        fields = {name: getattr(value, name) for name in value._fields}
-        return {"record": home, "fields": self._mapping(fields, where)}
+        name = type(value).__name__
+        if name not in RECORDS or find_record(name) is not type(value):
+            raise ModelFileError(f"{where} is {_describe(value)}, which is not a record of gnomon")
+        fields = {field: getattr(value, field) for field in value._fields}
+        return {"record": name, "fields": self._mapping(fields, where)}
 
     def _tuple(self, value, where):
         return {"tuple": self._items(value, where)}
@@ -211,7 +217,7 @@ class Decoder:
         return matrix
 
     def _record(self, node):
-        record = find_named_tuple(node["record"])
+        record = find_record(node["record"])
         return record(**self._mapping(node["fields"]))
 
     def _estimator(self, node):
@@ -238,22 +244,11 @@ def find_estimator(name):
     return found
 
 
-def find_named_tuple(home):
-    """The named tuple that gnomon defines at ``module:name``."""
-    module, _, name = home.partition(":")
-    if TUPLE_HOME.fullmatch(module):
-        try:
-            found = getattr(import_module(module), name, None)
-        except ModuleNotFoundError:
-            found = None
-        if _is_own_record(found, module):
-            return found
-    raise ModelFileError(f"{home!r} is not a record of gnomon")
-
-
-def _is_own_record(found, module):
-    is_record = isinstance(found, type) and issubclass(found, tuple) and hasattr(found, "_fields")
-    return is_record and found.__module__ == module
+def find_record(name):
+    """The named tuple that files know by this name."""
+    if name not in RECORDS:
+        raise ModelFileError(f"{name!r} is not a record of gnomon; it has {', '.join(RECORDS)}")
+    return getattr(import_module(RECORDS[name]), name)
 
 
 def _plain(array, where):

@@ -104,7 +104,7 @@ def is_labelled(y):
 def _can_hold_out(y, kind):
     """Whether a labelled row can be spared: of classes, two are left and one has another row."""
     values = y[is_labelled(y)]
-    if kind == "numbers":
+    if kind == "numeric":
         return len(values) > 1
     _, counts = np.unique(values.astype(str), return_counts=True)
     return len(counts) > 1 and counts.max() > 1

@@ -19,13 +19,27 @@ import sklearn
 
 import gnomon
 from gnomon.exceptions import ModelFileError
-from gnomon.inference.files import write_atomically
+from gnomon.inference.checkpoint import write_atomically
 from gnomon.tools.encoding import Decoder, Encoder
 
-FORMAT = 1
+FORMAT = 2
 MAX_HEADER = 64 * 2**20
+
+
+def _name_records(node):
+    """Format 1 named a record by the module that defined it then: ``module:name``."""
+    if isinstance(node, list):
+        return [_name_records(part) for part in node]
+    if not isinstance(node, dict):
+        return node
+    named = {key: _name_records(value) for key, value in node.items()}
+    if isinstance(named.get("record"), str):
+        named["record"] = named["record"].rpartition(":")[2]
+    return named
+
+
 # From a format to the next one: each takes and returns the document of a file.
-MIGRATIONS: dict[int, Callable] = {}
+MIGRATIONS: dict[int, Callable] = {1: _name_records}
 
 
 class ModelFile(NamedTuple):

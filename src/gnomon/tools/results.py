@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from gnomon.exceptions import TableError
-from gnomon.inference.files import atomic_file
+from gnomon.inference.checkpoint import atomic_file
 from gnomon.tools.building import latent, standard_deviations
 from gnomon.tools.columns import NUMBER, as_numbers, as_texts
 from gnomon.tools.recipe import Recipe, indicators_of

@@ -13,7 +13,7 @@ from gnomon.tools.evaluation import is_labelled
 from gnomon.tools.recipe import SCALES, Recipe, apply, plan
 from gnomon.tools.tables import Table, read_table
 
-TASKS = ("auto", "classes", "numbers")
+TASKS = ("auto", "classes", "numeric")
 # A column of whole numbers with no more different values than this is read as classes.
 FEW_CLASSES = 20
 
@@ -139,9 +139,15 @@ def load_fit(path) -> Fitted:
             f"{path} was saved in Python, without a rule for tables; fit it with gnomon fit"
         )
     try:
-        return Fitted(model, Recipe.from_notes(notes["recipe"]), Question(**notes["question"]))
+        return Fitted(model, Recipe.from_notes(notes["recipe"]), _question(notes["question"]))
     except (TypeError, KeyError, AttributeError) as error:
         raise ModelFileError(f"{path} holds a rule for tables that cannot be read") from error
+
+
+def _question(notes) -> Question:
+    """The question of a file; the first files called numeric targets numbers."""
+    task = notes["task"]
+    return Question(**notes | {"task": "numeric" if task == "numbers" else task})
 
 
 def _target(table, asked):
@@ -169,7 +175,7 @@ def _task(column, texts, asked):
         return asked.task
     whole = all(text.lstrip("-").isdigit() for text in texts)
     if kind_of(column) == "number" and not (whole and len(set(texts)) <= FEW_CLASSES):
-        return "classes" if column.type == "bool" else "numbers"
+        return "classes" if column.type == "bool" else "numeric"
     return "classes"
 
 

@@ -51,13 +51,13 @@ def test_measures_are_those_of_scikit_learn(rng):
     expected = f1_score(labels, marks, average="macro")
     assert_allclose(measure("multilabel", labels, marks), expected)
     values, guesses = rng.standard_normal((30, 2)), rng.standard_normal((30, 2))
-    assert_allclose(measure("numbers", values, guesses), r2_score(values, guesses))
+    assert_allclose(measure("numeric", values, guesses), r2_score(values, guesses))
     assert_allclose(
-        measure("numbers", values[:, 0], guesses[:, 0]), r2_score(values[:, 0], guesses[:, 0])
+        measure("numeric", values[:, 0], guesses[:, 0]), r2_score(values[:, 0], guesses[:, 0])
     )
 
 
-@pytest.mark.parametrize("kind", ["classes", "numbers", "multilabel"])
+@pytest.mark.parametrize("kind", ["classes", "numeric", "multilabel"])
 def test_measures_take_many_truths_at_once(rng, kind):
     shape = (20, 3) if kind == "multilabel" else (20,)
     truths = rng.integers(2, size=(5, *shape)).astype(float)
@@ -82,7 +82,7 @@ def test_a_row_is_not_its_own_neighbour(rng):
 
 def test_five_neighbours_vote_for_numbers(rng):
     Z, y = np.arange(10.0)[:, None], np.arange(10.0)
-    assert_allclose(predict("nearest", "numbers", Z, y, np.array([[2.0]])), [2.0])
+    assert_allclose(predict("nearest", "numeric", Z, y, np.array([[2.0]])), [2.0])
 
 
 def problem_of(y):

@@ -6,11 +6,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
-from gnomon.estimators._targets import encode_classes, has_classes, labelled_rows
-from gnomon.estimators._validation import check_option
+from gnomon.estimators import KINDS, as_floats, check_option, kind_of, labelled_rows, read_classes
 from gnomon.estimators.links import Links
-
-KINDS = ("classes", "numbers", "multilabel")
 
 
 class Problem(NamedTuple):
@@ -57,27 +54,18 @@ def read_problem(X, y, *, target, links, chunks, transductive) -> Problem:
     if len(y) != X.shape[0]:
         raise ValueError(f"y has {len(y)} rows, X has {X.shape[0]}; both must be equal")
     labelled = labelled_rows(y)
-    kind = _kind(y, labelled, target)
-    names, codes = np.array([]), y.astype(float) if kind != "classes" else y
+    check_option("target", target, ("auto", *KINDS))
+    kind = kind_of(y) if target == "auto" else target
+    names, codes = np.array([]), as_floats(y) if kind != "classes" else y
     if kind == "classes":
-        classes = encode_classes(y, len(y))
-        names, codes, labelled = classes.names, classes.codes, classes.labelled
+        classes = read_classes(y, len(y))
+        names, codes, labelled = classes.names, classes.labels, classes.labelled
     _check_enough(labelled, names, kind)
     chunks = None if chunks is None else np.asarray(chunks)
     if links is not None and not isinstance(links, Links):
         links = Links(links)
     transductive = links is not None if transductive == "auto" else bool(transductive)
     return Problem(X, codes, kind, labelled, names, links, chunks, transductive)
-
-
-def _kind(y, labelled, target):
-    check_option("target", target, ("auto", *KINDS))
-    if target != "auto":
-        return target
-    if y.ndim == 2 and y.shape[1] > 1:
-        whole = y[labelled].astype(float)
-        return "multilabel" if np.isin(whole, (0, 1)).all() else "numbers"
-    return "classes" if has_classes(y.ravel()[labelled]) else "numbers"
 
 
 def _check_enough(labelled, names, kind):

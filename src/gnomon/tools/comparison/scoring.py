@@ -6,7 +6,7 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier, RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-MEASURES = {"classes": "accuracy", "numbers": "R2", "multilabel": "macro F1"}
+MEASURES = {"classes": "accuracy", "numeric": "R2", "multilabel": "macro F1"}
 EVALUATORS = ("auto", "nearest", "linear", "own")
 # The apparent score of a training embedding is looked at on at most this many rows.
 MOST_APPARENT = 1000
@@ -19,7 +19,7 @@ def resolve_evaluator(evaluate, kind):
         if evaluate not in EVALUATORS:
             raise ValueError(f"evaluate == {evaluate!r}; accepted are {', '.join(EVALUATORS)}")
         if evaluate == "auto":
-            return "linear" if kind == "numbers" else "nearest"
+            return "linear" if kind == "numeric" else "nearest"
     elif not hasattr(evaluate, "predict"):
         raise TypeError(f"evaluate must be one of {EVALUATORS} or have predict, got {evaluate!r}")
     return evaluate
@@ -50,11 +50,11 @@ def nearest_rows(Z, Z_test, k, *, skip_self=False):
 
 
 def _neighbours(kind, n_rows):
-    return min(5, n_rows) if kind == "numbers" else 1
+    return min(5, n_rows) if kind == "numeric" else 1
 
 
 def _vote(kind, y, neighbours):
-    return y[neighbours].mean(axis=1) if kind == "numbers" else y[neighbours[:, 0]]
+    return y[neighbours].mean(axis=1) if kind == "numeric" else y[neighbours[:, 0]]
 
 
 def _predictor(evaluator, kind):
@@ -62,7 +62,7 @@ def _predictor(evaluator, kind):
         return clone(evaluator)
     models = {
         "classes": LogisticRegression(max_iter=500),
-        "numbers": RidgeCV(np.logspace(-4, 2, 7)),
+        "numeric": RidgeCV(np.logspace(-4, 2, 7)),
         "multilabel": RidgeClassifier(),
     }
     return make_pipeline(StandardScaler(), models[kind])

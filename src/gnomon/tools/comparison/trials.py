@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gnomon.estimators._validation import take_rows
+from gnomon.estimators import take_rows
 from gnomon.tools.comparison.candidates import Candidate, labels_for, make_pipeline_for
 from gnomon.tools.comparison.problem import Problem
 from gnomon.tools.comparison.scoring import apparent, measure, predict

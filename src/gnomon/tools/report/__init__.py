@@ -15,7 +15,7 @@ import numpy as np
 from jinja2 import Environment
 
 import gnomon
-from gnomon.inference.files import write_atomically
+from gnomon.inference.checkpoint import write_atomically
 from gnomon.tools import modelfile
 from gnomon.tools.building import latent
 from gnomon.tools.dimension import DimensionChoice

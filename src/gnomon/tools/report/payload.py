@@ -86,7 +86,7 @@ def _own_columns(subject):
     columns = []
     if subject.ready.kind == "classes":
         columns.append(_levels(subject.asked.target, _given_or_predicted(subject)))
-    if subject.ready.kind == "numbers":
+    if subject.ready.kind == "numeric":
         columns.append(_numbers(subject.asked.target, _given_or_predicted(subject)))
     if subject.certainty is not None:
         columns.append(_numbers("probability of the class", subject.certainty))

@@ -12,8 +12,8 @@ from typing import Any
 from sklearn.exceptions import ConvergenceWarning
 
 from gnomon.inference.callbacks import both
-from gnomon.inference.checkpoint import Saved, fingerprint, leaves
-from gnomon.inference.fixed_point import Run, iterate
+from gnomon.inference.checkpoint import fingerprint, leaves
+from gnomon.inference.loop import Method, Run, iterate
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -32,25 +32,25 @@ class IterativeFit(CallbackSupportMixin):
 
     callback: Any = None
 
-    def _iterate(self, step, state, *, max_iter, tol, patience=1) -> Run:
-        """The loop of `gnomon.inference.fixed_point.iterate` with all callbacks attached."""
+    def _iterate(self, method: Method, *, max_iter, tol, patience=1) -> Run:
+        """The loop of `gnomon.inference.loop.iterate` with all callbacks attached."""
         if self.callback is not None and not callable(self.callback):
             raise TypeError(
                 f"callback == {self.callback!r}; accepted are None and a function "
                 "of (n_iter, state, objective)"
             )
-        saved = Saved(state, [])
-        if hasattr(self.callback, "resume"):
-            saved = self.callback.resume(state, self._fingerprint(state))
-        loop = partial(iterate, step, saved.state, max_iter=max_iter, tol=tol)
-        loop = partial(loop, objective=saved.objective, patience=patience)
-        return self._with_callbacks(loop, max_iter)
+        run = partial(iterate, max_iter=max_iter, tol=tol, patience=patience)
+        if not hasattr(self.callback, "resume"):
+            return self._with_callbacks(partial(run, method), self.callback, max_iter)
+        saved = self.callback.resume(method.start, self._fingerprint(method.start))
+        run = partial(run, method._replace(start=saved.state), objective=saved.objective)
+        return self._with_callbacks(partial(run, checkpoint=self.callback), None, max_iter)
 
     @with_callbacks
-    def _with_callbacks(self, run, max_iter):
+    def _with_callbacks(self, run, callback, max_iter):
         """``run(callback=...)`` with all callbacks in one; it has at most max_iter iterations."""
         with self._fit_task(max_iter) as task:
-            return run(callback=both(self.callback, task))
+            return run(callback=both(callback, task))
 
     def _fingerprint(self, state):
         """What a checkpoint must agree with: the class, the parameters and the start of the fit.

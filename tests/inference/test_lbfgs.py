@@ -1,7 +1,7 @@
 import numpy as np
 from numpy.testing import assert_allclose
 
-from gnomon.inference.quasi_newton import ascend
+from gnomon.inference.lbfgs import ascend
 
 
 def bowl(x):

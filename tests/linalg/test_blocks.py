@@ -4,9 +4,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from gnomon import PPCA
 from gnomon.datasets import make_subspace
-from gnomon.linalg.data import Weighted
-from gnomon.linalg.sources import from_dask, from_loaders
-from gnomon.linalg.stacked import center
+from gnomon.linalg.blocks import from_dask, from_loaders
+from gnomon.linalg.data import Weighted, center
 
 da = pytest.importorskip("dask.array", reason="needs dask")
 

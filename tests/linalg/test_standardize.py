@@ -4,7 +4,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from gnomon.linalg.data import Centered, Matrix
-from gnomon.linalg.scaled import (
+from gnomon.linalg.standardize import (
     RARE,
     Scaled,
     column_kurtosis,

@@ -4,12 +4,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gnomon.linalg.data import Centered, Data, Matrix, Weighted
-from gnomon.linalg.stacked import center
+from gnomon.linalg.data import Centered, Data, Matrix, Weighted, center
 
 # A column with a kurtosis above this is rare: one that is 0 but in a share p of the rows has
 # 1 / p, so it is one of which at most two rows in a hundred say something.
 RARE = 50.0
+
+
+# A column whose deviations are below so many roundings of its mean does not vary.
+ROUNDINGS = 8
+
+
+def varies(sd, mean, dtype=float) -> np.ndarray:
+    """Which columns vary by more than the rounding of their means; one rule for all.
+
+    The mean of a constant column, as one of 0.1, need not be that constant to the last bit.
+    """
+    return sd > ROUNDINGS * np.finfo(dtype).eps * np.abs(mean)
 
 
 class Scaled(Data):
@@ -59,15 +70,15 @@ def standardize(X: Data, weights, *, by_column: bool) -> Standard:
     mean, centered = center(Weighted(X, weights)) if np.ptp(weights) else center(X)
     centered = centered.X if isinstance(centered, Weighted) else centered
     spread = column_spread(centered, weights)
-    varies = spread > 8 * np.finfo(X.dtype).eps * np.abs(mean)
-    unit = np.where(varies, spread, 1.0)
+    varying = varies(spread, mean, X.dtype)
+    unit = np.where(varying, spread, 1.0)
     if by_column:
         kurtosis = column_kurtosis(centered, unit, weights)
         scale = unit * np.sqrt(np.maximum(kurtosis / RARE, 1.0))
     else:
-        scale = np.full(len(unit), unit.max(where=varies, initial=0.0) or 1.0)
-    factors = np.where(varies, 1 / scale, 0.0)
-    n_varying = max(varies.sum(), 1)
+        scale = np.full(len(unit), unit.max(where=varying, initial=0.0) or 1.0)
+    factors = np.where(varying, 1 / scale, 0.0)
+    n_varying = max(varying.sum(), 1)
     size = np.sqrt(np.sum((spread * factors) ** 2) / n_varying) or 1.0
     factors *= np.sqrt(min(1.0, weights.sum() / n_varying)) / size
     return Standard(mean, factors, Scaled(centered, factors))

@@ -10,8 +10,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array, check_random_state, validate_data
 
+from gnomon.linalg.blocks import from_dask
 from gnomon.linalg.data import Data
-from gnomon.linalg.sources import from_dask
 
 FLOATS = (np.float64, np.float32)
 

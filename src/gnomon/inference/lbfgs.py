@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.optimize import minimize
 
-from gnomon.inference.fixed_point import Callback, Run
+from gnomon.inference.loop import Callback, Run
 
 ValueAndGradient = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
@@ -22,7 +22,7 @@ def ascend(
     """Climb from x until an iteration gains less than tol; the state of the run is the vector.
 
     ``bounds`` are pairs (low, high) for each entry, None where there is none. The callback is
-    that of `gnomon.inference.fixed_point.iterate`; as there, the objective never falls.
+    that of `gnomon.inference.loop.iterate`; as there, the objective never falls.
     """
     start, _ = value_and_gradient(x)
     history = [float(start)]
