@@ -104,33 +104,11 @@ def take_rows(X, keep):
     return X[index] if hasattr(X, "shape") else np.asarray(X)[index]
 
 
-def check_spread(total):
-    """Squared norm of centred X, refused where it is zero or out of the range of numbers."""
-    if total < 1e6 * np.finfo(float).tiny:
-        raise ValueError(
-            "X has no variation: all rows are equal, or their squared differences are too small "
-            "for numbers; accepted are rows that differ, rescale X if they do"
-        )
-    if not np.isfinite(total):
-        raise ValueError("X has entries whose squares leave the range of numbers; rescale X")
-    return total
-
-
 def check_dense(X):
     """Raise where X is not an array in memory, the only X that can have gaps."""
     if not isinstance(X, np.ndarray):
         kind = "sparse" if sparse.issparse(X) else "in blocks"
         raise TypeError(f"X is {kind}; impute accepts an array, where NaN marks missing values")
-
-
-def check_columns(X):
-    """Raise where a column of an array has no observed entry."""
-    empty = np.flatnonzero(np.isnan(X).all(axis=0))
-    if empty.size:
-        raise ValueError(
-            f"X has no observed value in column {', '.join(map(str, empty[:5]))}; "
-            "every column needs at least one, drop those without"
-        )
 
 
 def check_integer(name, value, *, low, high=None, high_is=""):

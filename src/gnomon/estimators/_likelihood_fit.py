@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from gnomon.estimators._door import check_columns, check_option, check_real, check_spread
+from gnomon.estimators._door import check_option, check_real
 from gnomon.estimators._fit import IterativeFit
 from gnomon.estimators._likelihood import (
     at_floor,
@@ -21,7 +21,7 @@ from gnomon.estimators._likelihood_subspace import Found, maximise_by_products
 from gnomon.estimators._spectrum import EXTRA
 from gnomon.estimators._targets import Targets
 from gnomon.linalg import eigen
-from gnomon.linalg.data import Weighted, as_data, center, has_gaps
+from gnomon.linalg.data import Weighted, as_data, center, check_columns, check_spread, has_gaps
 from gnomon.models import sppca, sppca_fitted, sppca_statistics
 
 

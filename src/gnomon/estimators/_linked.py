@@ -8,11 +8,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gnomon.estimators._door import check_columns, check_spread
 from gnomon.estimators._spectrum import leading_spectrum
 from gnomon.inference.loop import Method, Run, anderson, iterate
 from gnomon.linalg import eigen
-from gnomon.linalg.data import Centered, Matrix, as_data, center, has_gaps
+from gnomon.linalg.data import (
+    Centered,
+    Matrix,
+    as_data,
+    center,
+    check_columns,
+    check_spread,
+    has_gaps,
+)
 from gnomon.linalg.eigen import Spectrum
 from gnomon.linalg.mixed import Mixed
 from gnomon.models import incomplete, ppca, prpca

@@ -6,13 +6,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from gnomon.estimators._door import check_spread
 from gnomon.estimators._linked import Fitted, spectrum_of, tolerance, without_gaps
 from gnomon.estimators._linked_plan import FOLDS, STARTS, accelerated, linked, plan
 from gnomon.inference.loop import Method, Run, iterate, settled
 from gnomon.linalg import graph
 from gnomon.linalg.blocks import Blocks
-from gnomon.linalg.data import as_data, center, has_gaps
+from gnomon.linalg.data import as_data, center, check_spread, has_gaps
 from gnomon.models import relational, relational_gaps
 from gnomon.models.linear_gaussian import View
 

@@ -2,12 +2,11 @@
 
 from functools import partial
 
-from gnomon.estimators._door import check_columns, check_spread
 from gnomon.estimators._fit import IterativeFit
 from gnomon.estimators._likelihood import climb_with_gaps
 from gnomon.estimators._likelihood_fit import weighted
 from gnomon.inference.loop import Method, Run, iterate
-from gnomon.linalg.data import center, has_gaps
+from gnomon.linalg.data import center, check_columns, check_spread, has_gaps
 from gnomon.models import incomplete, sppca, sppca_fitted, sppca_gaps, supervision_gaps
 from gnomon.models.supervision import pool, pool_size, supervise, truncated
 from gnomon.models.supervision_choice import Choice, choose

@@ -10,7 +10,6 @@ from gnomon.estimators._door import (
     check_integer,
     check_option,
     check_real,
-    check_spread,
     check_strength,
     read_data,
     repeatable,
@@ -20,7 +19,7 @@ from gnomon.estimators._kernel import KernelRows
 from gnomon.estimators._likelihood import Settings, maximise, noise_rule, tolerance
 from gnomon.estimators._targets import KINDS, Targets, contrasts, decode_predictions, read_targets
 from gnomon.inference.loop import Run
-from gnomon.linalg.data import Matrix, center
+from gnomon.linalg.data import Matrix, center, check_spread
 from gnomon.models import sppca, sppca_fitted, sppca_statistics
 from gnomon.models.sppca_prediction import class_log_odds
 from gnomon.models.supervision import Pool, pool, pool_size, supervise, truncated

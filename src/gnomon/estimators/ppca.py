@@ -9,11 +9,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gnomon.estimators._base import LinearGaussianModel
 from gnomon.estimators._door import (
-    check_columns,
     check_integer,
     check_option,
     check_real,
-    check_spread,
     read_data,
     read_weights,
     repeatable,
@@ -21,7 +19,7 @@ from gnomon.estimators._door import (
 from gnomon.estimators._fit import IterativeFit
 from gnomon.estimators._spectrum import leading_spectrum
 from gnomon.inference.loop import Method, Run, anderson, iterate
-from gnomon.linalg.data import Weighted, as_data, center, has_gaps
+from gnomon.linalg.data import Weighted, as_data, center, check_columns, check_spread, has_gaps
 from gnomon.models import dimension, incomplete, ppca
 
 SOLVERS = ("auto", "moments", "dual", "subspace", "em")

@@ -302,6 +302,28 @@ def has_gaps(X) -> bool:
         return bool(np.isnan(np.sum(X)))
 
 
+def check_spread(total):
+    """Squared norm of centred X, refused where it is zero or out of the range of numbers."""
+    if total < 1e6 * np.finfo(float).tiny:
+        raise ValueError(
+            "X has no variation: all rows are equal, or their squared differences are too small "
+            "for numbers; accepted are rows that differ, rescale X if they do"
+        )
+    if not np.isfinite(total):
+        raise ValueError("X has entries whose squares leave the range of numbers; rescale X")
+    return total
+
+
+def check_columns(X):
+    """Raise where a column of an array has no observed entry."""
+    empty = np.flatnonzero(np.isnan(X).all(axis=0))
+    if empty.size:
+        raise ValueError(
+            f"X has no observed value in column {', '.join(map(str, empty[:5]))}; "
+            "every column needs at least one, drop those without"
+        )
+
+
 def as_data(X) -> Data:
     """X as `Data`: an operator as it is, an array or a sparse array as a `Matrix`."""
     return X if isinstance(X, Data) else Matrix(X)
