@@ -24,9 +24,9 @@ from gnomon import PRPCA, Links
 from gnomon.displays import EmbeddingDisplay
 from gnomon.linalg.data import Centered, Matrix
 from gnomon.linalg.mixed import Mixed
-from gnomon.models.linear_gaussian import View, em_step
+from gnomon.models.gaussian.em import em_step
 from gnomon.models.prpca import mixing, relational_mean
-from gnomon.stats.gaussian import latent_posterior
+from gnomon.stats.gaussian import View, latent_posterior
 
 sys.path.insert(0, str(Path(__file__).parent))
 from papers.data import MissingDataError, load

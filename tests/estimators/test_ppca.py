@@ -172,14 +172,6 @@ def test_weights_equal_repetition(X, gaps):
     assert_allclose(one.log_likelihood_, two.log_likelihood_, rtol=1e-10)
 
 
-def test_a_fit_with_gaps_equals_the_complete_fit_without(X):
-    X = X.copy()
-    complete = PPCA(3).fit(X)
-    path = PPCA(3, tol=1e-13)._fit_gaps(X, None)
-    assert_allclose(path.get_covariance(), complete.get_covariance(), rtol=1e-5, atol=1e-6)
-    assert_allclose(path.log_likelihood_, complete.log_likelihood_, rtol=1e-10)
-
-
 def test_gaps_at_transform_alone_are_welcome(X):
     model = PPCA(3).fit(X)
     row = X[:1].copy()

@@ -13,7 +13,7 @@ from gnomon import PPCA
 from gnomon.datasets import make_subspace, remove_entries
 from gnomon.inference import checkpoint
 from gnomon.inference.callbacks import Checkpoint
-from gnomon.models.linear_gaussian import View
+from gnomon.stats.gaussian import View
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from gnomon.datasets import make_subspace, remove_entries
 from gnomon.exceptions import NumericalError
 from gnomon.inference.callbacks import History, Progress, TimeLimit, both
 from gnomon.inference.loop import Method, Run, anderson, best_of, iterate, keep_best, squarem
-from gnomon.models import incomplete
+from gnomon.models.gaussian import gaps
 
 
 def halve(x):
@@ -119,17 +119,17 @@ def test_callbacks_see_the_state_of_the_model_and_checkpoints_that_of_the_method
 @pytest.fixture
 def problem():
     X = remove_entries(make_subspace(60, 8, 2, noise_variance=2.0).X, 0.3)
-    data = incomplete.group_rows(X, np.zeros(8, dtype=int))
-    start = incomplete.init(data, 3)
-    step = partial(incomplete.step, data=data)
-    return Method(start, step), partial(incomplete.unpack, like=start)
+    data = gaps.group_rows(X, np.zeros(8, dtype=int))
+    start = gaps.init(data, 3)
+    step = partial(gaps.step, data=data)
+    return Method(start, step), partial(gaps.unpack, like=start)
 
 
 def test_both_reach_the_plain_maximum_in_fewer_steps_without_descending(problem):
     method, unpack = problem
     plain = iterate(method, max_iter=5000, tol=1e-10)
-    leaping = iterate(squarem(method, incomplete.pack, unpack), max_iter=500, tol=1e-10)
-    mixing = iterate(anderson(method, incomplete.pack, unpack), max_iter=500, tol=1e-10)
+    leaping = iterate(squarem(method, gaps.pack, unpack), max_iter=500, tol=1e-10)
+    mixing = iterate(anderson(method, gaps.pack, unpack), max_iter=500, tol=1e-10)
     for run, cost in ((leaping, 3), (mixing, 1)):
         assert run.converged
         assert_allclose(run.objective[-1], plain.objective[-1], atol=1e-6)

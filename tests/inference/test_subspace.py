@@ -3,12 +3,12 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 
-from gnomon.estimators._spectrum import leading_spectrum
 from gnomon.inference import subspace
 from gnomon.linalg.blocks import Blocks
 from gnomon.linalg.data import Matrix, Weighted, center
 from gnomon.linalg.eigen import from_moments
 from gnomon.linalg.mixed import Mixed
+from gnomon.models.gaussian.ppca import leading_spectrum
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_the_objective_rises_and_the_bound_is_honest(X, rng):
         H = np.zeros((len(reduced.energies), q))
         np.fill_diagonal(H, np.sqrt(values - sigma2) / values)
         objective = -0.5 * n * (np.log(values).sum() + (300 - q) * np.log(sigma2))
-        return subspace.Small(H, None, n * np.eye(q), sigma2, objective, None)
+        return subspace.SmallSolution(H, None, n * np.eye(q), sigma2, objective, None)
 
     start = centered.T @ rng.normal(size=(500, 10))
     exact = subspace.maximise(centered, solve_small, start, tol=1e-9)
@@ -80,7 +80,9 @@ def test_stopping_early_is_not_convergence(X, rng):
         calls.append(reduced)
         H = np.zeros((len(reduced.energies), 3))
         np.fill_diagonal(H, 1.0)
-        return subspace.Small(H, None, np.eye(3), 1e-6, float(reduced.energies[:3].sum()), None)
+        return subspace.SmallSolution(
+            H, None, np.eye(3), 1e-6, float(reduced.energies[:3].sum()), None
+        )
 
     start = centered.T @ rng.normal(size=(500, 6))
     solution = subspace.maximise(centered, solve_small, start, tol=1e-12, max_rounds=2)

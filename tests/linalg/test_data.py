@@ -99,7 +99,7 @@ def test_single_precision_stays(X, kind):
 def test_single_is_the_same_data_in_single_precision_where_it_is_cheap(rng, kind):
     X = np.where(rng.random((200, 30)) < 0.1, rng.normal(size=(200, 30)), 0.0)
     _, centered = center(storages(X)[kind])
-    single = centered.single()
+    single = centered.as_float32()
     assert single.dtype == (np.float32 if kind == "csr" else np.float64)
     assert_allclose(single @ np.eye(30), X - X.mean(axis=0), atol=1e-6)
 

@@ -1,18 +1,18 @@
-from functools import partial
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.stats import multivariate_normal
 
-from gnomon.inference.loop import Method, anderson, iterate
+from gnomon.inference.loop import iterate
 from gnomon.linalg import eigen, graph
 from gnomon.linalg.data import Centered, Matrix
 from gnomon.linalg.mixed import Mixed
 from gnomon.linalg.solve import Cholesky
-from gnomon.models import ppca, prpca
-from gnomon.models.linear_gaussian import View, e_step, em_step
+from gnomon.models import prpca
+from gnomon.models.gaussian import em, ppca
+from gnomon.models.gaussian.em import e_step, em_step
+from gnomon.stats.gaussian import View
 
 n, d, q = 12, 5, 2
 ALPHA, GAMMA = 1.3, 0.01
@@ -92,9 +92,7 @@ def test_em_ends_at_the_closed_form(A, X, view):
     Y, _ = mixed(A, X)
     expected = ppca.closed_form(eigen.from_moments(Y, q), q, n).view
     start = (view,)
-    method = anderson(
-        Method(start, partial(ppca.step, X=Y)), ppca.pack, partial(ppca.unpack, like=start)
-    )
+    method = em.accelerated(Y, start)
     run = iterate(method, max_iter=500, tol=1e-12)
     (fitted,) = run.state
     assert np.diff(run.objective).min() > -1e-9

@@ -8,7 +8,8 @@ from sklearn.datasets import load_iris
 
 from gnomon.inference.loop import Method, anderson, iterate
 from gnomon.linalg.data import Matrix, Weighted, center
-from gnomon.models import linear_gaussian, sppca, sppca_closed_form, sppca_statistics, sppca_vector
+from gnomon.models import sppca, sppca_closed_form, sppca_statistics, sppca_vector
+from gnomon.models.gaussian import em
 
 n, d, c, q = 40, 6, 3, 2
 RULES = [
@@ -161,8 +162,8 @@ def test_the_maximum_is_that_of_em_on_the_rows(rng):
     run = fit(stats, rule(stats, learn_mean=False), tol=1e-12)
     centred = Y - Y[:15].mean(axis=0)
     blocks = [(Matrix(X[:15]), Matrix(centred[:15])), (Matrix(X[15:]), None)]
-    views = tuple(linear_gaussian.View(rng.normal(size=(size, q)), 1.0) for size in (d, c))
-    step = partial(linear_gaussian.em_step, blocks=blocks, expand=True)
+    views = tuple(em.View(rng.normal(size=(size, q)), 1.0) for size in (d, c))
+    step = partial(em.em_step, blocks=blocks, expand=True)
     reference = iterate(Method(views, step), max_iter=5000, tol=1e-12)
     assert_allclose(run.objective[-1], reference.objective[-1], rtol=1e-10)
     W, V = axes @ run.state.W, reference.state[0].W

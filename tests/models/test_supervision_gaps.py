@@ -8,7 +8,8 @@ from scipy.stats import multivariate_normal
 from gnomon.datasets import remove_entries
 from gnomon.inference.loop import Method, iterate
 from gnomon.linalg.data import Matrix, center
-from gnomon.models import incomplete, sppca_gaps, supervision_gaps
+from gnomon.models import sppca_gaps, supervision_gaps
+from gnomon.models.gaussian import gaps
 from gnomon.models.supervision import pool, supervise
 
 n, d, q = 60, 6, 3
@@ -26,7 +27,7 @@ def stages(X, Y, observed, s):
     """The filled rows, the closed form on them, and the problem of stage 2."""
     data = sppca_gaps.table(X, *sppca_gaps.no_outputs(n))
     ppca = iterate(
-        Method(incomplete.init(data, q), partial(incomplete.step, data=data)),
+        Method(gaps.init(data, q), partial(gaps.step, data=data)),
         max_iter=5000,
         tol=1e-10,
     ).state
@@ -90,7 +91,7 @@ def test_the_expected_total_counts_what_the_gaps_hide(rng):
     X = rng.normal(size=(4000, 2)) @ rng.normal(size=(2, d)) + 0.5 * rng.normal(size=(4000, d))
     data = sppca_gaps.table(remove_entries(X, 0.3), *sppca_gaps.no_outputs(4000))
     ppca = iterate(
-        Method(incomplete.init(data, 2), partial(incomplete.step, data=data)),
+        Method(gaps.init(data, 2), partial(gaps.step, data=data)),
         max_iter=500,
         tol=1e-4,
     ).state
@@ -99,16 +100,13 @@ def test_the_expected_total_counts_what_the_gaps_hide(rng):
 
 def test_noise_alone_climbs_to_its_maximum(rows, rng):
     X, _, _ = rows
-    data = incomplete.group_rows(remove_entries(X, 0.3), np.zeros(d, dtype=int))
-    start = incomplete.State(rng.normal(size=(d, q)), data.shift, np.ones(1))
-    run = iterate(
-        Method(start, partial(incomplete.noise_step, data=data)), max_iter=2000, tol=1e-12
-    )
+    data = gaps.group_rows(remove_entries(X, 0.3), np.zeros(d, dtype=int))
+    start = gaps.State(rng.normal(size=(d, q)), data.shift, np.ones(1))
+    run = iterate(Method(start, partial(gaps.noise_step, data=data)), max_iter=2000, tol=1e-12)
     assert np.all(np.diff(run.objective) >= -1e-10 * np.abs(run.objective[:-1]))
     levels = run.state.noise[0] * np.array([0.999, 1.0, 1.001])
     values = [
-        incomplete.log_density(start._replace(noise=np.array([level])), data).sum()
-        for level in levels
+        gaps.log_density(start._replace(noise=np.array([level])), data).sum() for level in levels
     ]
     assert np.argmax(values) == 1
     assert_allclose(run.state.W, start.W)

@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from gnomon.estimators._door import check_dense, check_integer, generator, read_data
+from gnomon.estimators._door import TakesRows, check_dense, check_integer, generator, read_data
 from gnomon.linalg.data import Centered, as_data, has_gaps
-from gnomon.models import incomplete
+from gnomon.models.gaussian import gaps
 from gnomon.stats import gaussian
 
 
@@ -29,8 +29,12 @@ class LatentPosterior(NamedTuple):
     covariance: np.ndarray
 
 
-class LinearGaussianModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class LinearGaussianModel(
+    TakesRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Transform, score, impute and sample with fitted loadings, mean and noise variance."""
+
+    _takes_gaps = True
 
     def transform(self, X):
         """Posterior mean of the latent variables of every row, E[z | x].
@@ -93,7 +97,7 @@ class LinearGaussianModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """
         X = self._read(X)
         if has_gaps(X):
-            return incomplete.log_density(self._state(), self._patterns(X))
+            return gaps.log_density(self._state(), self._patterns(X))
         return gaussian.log_density(self._center(X), *self._view())
 
     def score(self, X, y=None):
@@ -129,7 +133,7 @@ class LinearGaussianModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """
         X = self._read(X)
         check_dense(X)
-        values, deviations = incomplete.fill(self._state(), self._patterns(X))
+        values, deviations = gaps.fill(self._state(), self._patterns(X))
         values = np.where(np.isnan(X), values.astype(X.dtype), X)
         return (values, deviations) if return_std else values
 
@@ -177,28 +181,20 @@ class LinearGaussianModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """Whether there are components; a fit that failed leaves none."""
         return hasattr(self, "components_")
 
-    def __sklearn_tags__(self):
-        """Missing values, sparse X and both float types are welcome; y is not needed."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
     def _read(self, X):
         check_is_fitted(self)
         return read_data(self, X, fitting=False)
 
     def _latent_means(self, X):
         if has_gaps(X):
-            Z = incomplete.latent_means(self._state(), self._patterns(X))
+            Z = gaps.latent_means(self._state(), self._patterns(X))
             return Z.astype(X.dtype, copy=False)
         weights = gaussian.latent_posterior(*self._view()).weights
         return self._center(X) @ weights.astype(X.dtype)
 
     def _latent_posterior(self, X):
         if has_gaps(X):
-            return LatentPosterior(*incomplete.posterior(self._state(), self._patterns(X)))
+            return LatentPosterior(*gaps.posterior(self._state(), self._patterns(X)))
         weights, covariance = gaussian.latent_posterior(*self._view())
         mean = np.asarray(self._center(X) @ weights, dtype=float)
         return LatentPosterior(mean, np.broadcast_to(covariance, (len(mean), *covariance.shape)))
@@ -210,7 +206,7 @@ class LinearGaussianModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         return Centered(as_data(X), self.mean_)
 
     def _state(self):
-        return incomplete.State(
+        return gaps.State(
             self.components_.T.astype(float),
             np.asarray(self.mean_, dtype=float),
             np.array([self.noise_variance_]),
@@ -218,4 +214,4 @@ class LinearGaussianModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     def _patterns(self, X):
         groups = np.zeros(X.shape[1], dtype=int)
-        return incomplete.group_rows(np.asarray(X, dtype=float), groups, shift=self.mean_)
+        return gaps.group_rows(np.asarray(X, dtype=float), groups, shift=self.mean_)

@@ -12,8 +12,8 @@ import numpy as np
 from gnomon.estimators._base import LatentPosterior, LinearGaussianModel
 from gnomon.estimators._targets import contrasts, read_like
 from gnomon.linalg.data import has_gaps
-from gnomon.models import incomplete
 from gnomon.models import sppca_prediction as given_inputs
+from gnomon.models.gaussian import gaps
 from gnomon.models.sppca import State
 
 
@@ -23,7 +23,7 @@ class ConditionalOutputs(LinearGaussianModel):
     def _rows(self, X):
         """X less its mean, gaps at their means given the rest of the row."""
         if has_gaps(X):
-            X = incomplete.fill(self._state(), self._patterns(X))[0].astype(X.dtype, copy=False)
+            X = gaps.fill(self._state(), self._patterns(X))[0].astype(X.dtype, copy=False)
         return self._center(X)
 
     def _read_outputs(self, y, n_samples):
@@ -89,4 +89,4 @@ class ConditionalOutputs(LinearGaussianModel):
         groups = np.concatenate([np.zeros(d, dtype=int), 1 + np.arange(c)])
         shift = np.concatenate([self.mean_, self.target_mean_])
         rows = np.hstack([X, np.where(observed, Y, np.nan)]).astype(float)
-        return incomplete.group_rows(rows, groups, shift=shift)
+        return gaps.group_rows(rows, groups, shift=shift)

@@ -16,6 +16,20 @@ from gnomon.linalg.data import Data
 FLOATS = (np.float64, np.float32)
 
 
+class TakesRows:
+    """Tells scikit-learn what X a model takes: sparse, both float types, NaN if ``takes_gaps``."""
+
+    _takes_gaps = False
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self._takes_gaps
+        if tags.transformer_tags is not None:
+            tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
 def read_data(estimator, X, *, fitting, allow_nan=True, accept_sparse=True, min_samples=1):
     """X as a float array, a CSR or CSC array, or the `Data` that it is; NaN where allowed.
 
@@ -119,6 +133,12 @@ def check_integer(name, value, *, low, high=None, high_is=""):
         limit = f">= {low}" if high is None else f"from {low} to {high}{high_is}"
         raise ValueError(f"{name} == {value!r}; accepted are integers {limit}")
     return int(value)
+
+
+def check_size(n_components, shape) -> int:
+    """The number of components as an int, at most the least of rows and features."""
+    high_is = f", the least of {shape[0]} rows and {shape[1]} features"
+    return check_integer("n_components", n_components, low=1, high=min(shape), high_is=high_is)
 
 
 def read_numbers(name, value, classes) -> list[int]:

@@ -42,6 +42,8 @@ class IterativeFit(CallbackSupportMixin):
         run = partial(iterate, max_iter=max_iter, tol=tol, patience=patience)
         if not hasattr(self.callback, "resume"):
             return self._with_callbacks(partial(run, method), self.callback, max_iter)
+        if not method.resumes:
+            return self._with_callbacks(partial(run, method), None, max_iter)
         saved = self.callback.resume(method.start, self._fingerprint(method.start))
         run = partial(run, method._replace(start=saved.state), objective=saved.objective)
         return self._with_callbacks(partial(run, checkpoint=self.callback), None, max_iter)

@@ -10,15 +10,8 @@ import numpy as np
 
 from gnomon.inference.lbfgs import ascend
 from gnomon.inference.loop import Method, Run, anderson, iterate
-from gnomon.models import (
-    incomplete,
-    linear_gaussian,
-    sppca,
-    sppca_blocks,
-    sppca_closed_form,
-    sppca_gaps,
-    sppca_vector,
-)
+from gnomon.models import sppca, sppca_blocks, sppca_closed_form, sppca_gaps, sppca_vector
+from gnomon.models.gaussian import em, gaps
 from gnomon.models.sppca_statistics import Statistics
 
 # The likelihood counts n d inputs: this many nats per labelled row (times the tolerance)
@@ -87,7 +80,7 @@ def paper_em(X, targets, weights, q, rng, *, loop, max_iter, tol):
     """Algorithm 2 of [YYTKW06] on the rows, from a random start, eq. (12) corrected."""
     blocks, mean_y = sppca_blocks.blocks(X, targets.Y, targets.observed, weights)
     start = sppca_blocks.init(blocks, q, rng)
-    step = partial(linear_gaussian.em_step, blocks=blocks)
+    step = partial(em.em_step, blocks=blocks)
     run = loop(Method(start, step), max_iter=max_iter, tol=tol * X.n_samples * X.n_features)
     return run._replace(state=sppca_blocks.state(run.state, mean_y))
 
@@ -97,21 +90,21 @@ def maximise_with_gaps(X, targets, weights, q, settings: Settings, **options):
     per_output = settings.noise == "per_output"
     data = sppca_gaps.table(X, targets.Y, targets.observed, weights, per_output=per_output)
     noise = _rule(data.floors[0], data.floors[1:], settings)
-    inputs = incomplete.group_rows(X, np.zeros(X.shape[1], dtype=int), weights)
-    start = sppca_gaps.init(data, incomplete.init(inputs, q), noise)
+    inputs = gaps.group_rows(X, np.zeros(X.shape[1], dtype=int), weights)
+    start = sppca_gaps.init(data, gaps.init(inputs, q), noise)
     run = climb_with_gaps(data, start, noise, **options)
     state = sppca_gaps.split(run.state, X.shape[1], targets.Y.shape[1])
     return run._replace(state=state), noise
 
 
 def climb_with_gaps(data, start, noise: sppca.Noise, *, max_iter, tol, loop) -> Run:
-    """The run of EM on rows with gaps; its state is an `incomplete.State`."""
+    """The run of EM on rows with gaps; its state is an `gaps.State`."""
     method = anderson(
         Method(start, partial(sppca_gaps.step, data=data, noise=noise)),
-        incomplete.pack,
+        gaps.pack,
         partial(sppca_gaps.unpack, like=start, data=data, noise=noise),
     )
-    return loop(method, max_iter=max_iter, tol=tol * incomplete.n_observed(data))
+    return loop(method, max_iter=max_iter, tol=tol * gaps.n_observed(data))
 
 
 def at_floor(state: sppca.State, noise: sppca.Noise) -> tuple[bool, bool]:

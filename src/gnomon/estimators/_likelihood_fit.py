@@ -1,7 +1,6 @@
 """The fit of SPPCA by likelihood: one maximum, by the route that suits the shape of X."""
 
 import warnings
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -18,11 +17,11 @@ from gnomon.estimators._likelihood import (
     tolerance,
 )
 from gnomon.estimators._likelihood_subspace import Found, maximise_by_products
-from gnomon.estimators._spectrum import EXTRA
 from gnomon.estimators._targets import Targets
 from gnomon.linalg import eigen
 from gnomon.linalg.data import Weighted, as_data, center, check_columns, check_spread, has_gaps
 from gnomon.models import sppca, sppca_fitted, sppca_statistics
+from gnomon.models.gaussian.ppca import EXTRA
 
 
 class Rows(NamedTuple):
@@ -61,8 +60,7 @@ class LikelihoodFit(IterativeFit):
         options = {"max_iter": self.max_iter, "tol": self.tol}
         options["energy"] = check_spread(X.squared_norm)
         problem = X, rows.targets, rows.weights, q, settings, self._generator()
-        run = partial(maximise_by_products, *problem, **options)
-        return self._with_callbacks(run, self.callback, self.max_iter)
+        return maximise_by_products(*problem, **options, loop=self._iterate)
 
     def _run_em(self, X, rows, q, settings, solver):
         if settings.noise != "learn" or settings.prior:

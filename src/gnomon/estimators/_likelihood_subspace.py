@@ -6,12 +6,12 @@ from typing import NamedTuple
 import numpy as np
 
 from gnomon.estimators._likelihood import Settings, maximise, noise_rule, tolerance
-from gnomon.estimators._spectrum import EXTRA, SINGLE_ABOVE, starting_block
 from gnomon.inference import subspace
 from gnomon.inference.loop import Run
 from gnomon.linalg.data import Data
 from gnomon.linalg.solve import Cholesky
 from gnomon.models import sppca
+from gnomon.models.gaussian.ppca import EXTRA, SINGLE_ABOVE, starting_block
 from gnomon.models.sppca_statistics import Statistics, no_outputs, outputs, shrunk
 
 # Steps inside a basis that will grow, and inside one that may be the last.
@@ -45,10 +45,10 @@ class Found(NamedTuple):
 
 
 def maximise_by_products(X: Data, targets, weights, q, settings: Settings, rng, **options) -> Found:
-    """The maximum for centred X; options are energy (its squared norm), max_iter, tol, callback."""
+    """The maximum for centred X; options are energy (its squared norm), max_iter, tol, loop."""
     labels = _labels(targets, weights)
     tol = options["tol"]
-    fast = X.single() if tol > SINGLE_ABOVE else X
+    fast = X.as_float32() if tol > SINGLE_ABOVE else X
     solve = partial(_solve_small, labels=labels, q=q, settings=settings, tol=tol)
     solve = partial(solve, whole=(X.n_samples, X.n_features, options["energy"]))
     found = subspace.maximise(
@@ -59,10 +59,11 @@ def maximise_by_products(X: Data, targets, weights, q, settings: Settings, rng, 
         max_rounds=options["max_iter"],
         special=labels.rows if len(labels.rows) else None,
         exact=X,
-        callback=options["callback"],
+        loop=options["loop"],
         most_blocks=MOST_BLOCKS,
     )
-    state, noise = found.small.state
+    state = found.small.state
+    noise = _noise(found.reduced, labels, (X.n_samples, X.n_features, options["energy"]), settings)
     run = Run(state, found.objective, found.converged)
     return Found(
         run,
@@ -94,6 +95,11 @@ def _solve_small(reduced, *, labels, q, settings, tol, whole):
     return _answer(run.state, noise, stats, rows)
 
 
+def _noise(reduced, labels, whole, settings):
+    stats = Statistics(*whole, reduced.energies, shrunk(_outputs(reduced, labels)))
+    return noise_rule(stats, settings)
+
+
 def _outputs(reduced, labels):
     if reduced.special is None:
         return no_outputs(len(reduced.energies), labels.Y.shape[1])
@@ -104,7 +110,7 @@ def _start(reduced, stats, q, noise):
     """A step from the better of PPCA inside the basis and the last answer."""
     if reduced.last is None:
         return None
-    last, _ = reduced.last
+    last = reduced.last
     if reduced.rotation is not None:
         last = last._replace(W=reduced.rotation.T @ last.W)
     step = partial(sppca.em_step, stats=stats, noise=noise)
@@ -115,11 +121,11 @@ def _start(reduced, stats, q, noise):
 def _answer(state, noise, stats, rows):
     expected, log_likelihood = sppca.e_step(state, stats)
     A = Cholesky(np.eye(state.W.shape[1]) + state.W.T @ state.W / state.sigma2)
-    return subspace.Small(
+    return subspace.SmallSolution(
         A.solve(state.W.T / state.sigma2).T,
         sppca.labelled_means(state, rows) if len(rows.T) else None,
         expected.ZZ,
         state.sigma2,
         log_likelihood - sppca.penalty(state, noise),
-        (state, noise),
+        state,
     )

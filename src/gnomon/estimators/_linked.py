@@ -3,28 +3,27 @@
 Each takes the estimator for its parameters and its loop, and returns a `Fitted`.
 """
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from gnomon.estimators._spectrum import leading_spectrum
-from gnomon.inference.loop import Method, Run, anderson, iterate
+from gnomon.inference.loop import Run, iterate
 from gnomon.linalg import eigen
 from gnomon.linalg.data import (
     Centered,
     Matrix,
     as_data,
     center,
-    check_columns,
     check_spread,
     has_gaps,
 )
 from gnomon.linalg.eigen import Spectrum
 from gnomon.linalg.mixed import Mixed
-from gnomon.models import incomplete, ppca, prpca
-from gnomon.models.linear_gaussian import View
+from gnomon.models import prpca
+from gnomon.models.gaussian import em, gaps, ppca
+from gnomon.models.gaussian.ppca import leading_spectrum
 from gnomon.models.relational import Relational
+from gnomon.stats.gaussian import View
 
 # Nats per entry of X.
 TOL = 1e-8
@@ -47,8 +46,9 @@ class Fitted(NamedTuple):
 def without_links(model, X, q, rng) -> Fitted:
     """PPCA."""
     if has_gaps(X):
-        state, run = _fit_gaps(model, X, q, model._iterate)
-        return Fitted(state.mean, View(ppca.canonical(state.W), float(state.noise[0])), run)
+        run = _fit_gaps(model, X, q, model._iterate)
+        W, mean, (sigma2,) = run.state
+        return Fitted(mean, View(ppca.canonical(W), float(sigma2)), run)
     mean, centered = center(as_data(X))
     check_spread(centered.squared_norm)
     return Fitted(mean, *_closed_form(centered, q, rng))
@@ -127,37 +127,25 @@ def axes_of(data, q, rng):
 def _em(model, centered, mixed, q, rng) -> tuple[View, Run]:
     """EM from the principal axes of the content, as in [LYZ09]."""
     start = (ppca.closed_form(leading_spectrum(centered, q, rng), q, centered.n_samples).view,)
-    plain = Method(start, partial(ppca.step, X=mixed))
-    method = anderson(plain, ppca.pack, partial(ppca.unpack, like=start))
+    method = em.accelerated(mixed, start)
     tol = tolerance(model, TOL) * centered.shape[0] * centered.shape[1]
     run = model._iterate(method, max_iter=model.max_iter, tol=tol)
     (view,) = run.state
     return View(ppca.canonical(view.W), view.sigma2), run
 
 
-def _fit_gaps(model, X, q, loop):
+def _fit_gaps(model, X, q, loop) -> Run:
     """PPCA by the likelihood of what is observed."""
-    check_columns(X)
-    data = incomplete.group_rows(X.astype(float), np.zeros(X.shape[1], dtype=int))
-    check_spread(incomplete.squared_norm(data))
-    start = incomplete.init(data, q)
-    method = anderson(
-        Method(start, partial(incomplete.step, data=data)),
-        incomplete.pack,
-        partial(incomplete.unpack, like=start),
-    )
-    tol = tolerance(model, TOL) * incomplete.n_observed(data)
-    run = loop(method, max_iter=model.max_iter, tol=tol)
-    return run.state, run
+    limits = {"max_iter": model.max_iter, "tol": tolerance(model, TOL)}
+    return gaps.maximise(gaps.inputs(X), q, loop, **limits)
 
 
 def without_gaps(model, X, q):
     """X with its gaps filled by PPCA, each row from its own content."""
     if not has_gaps(X):
         return X
-    state, _ = _fit_gaps(model, X, q, iterate)
-    data = incomplete.group_rows(X.astype(float), np.zeros(X.shape[1], dtype=int))
-    return incomplete.fill(state, data)[0].astype(X.dtype)
+    state = _fit_gaps(model, X, q, iterate).state
+    return gaps.fill(state, gaps.inputs(X))[0].astype(X.dtype)
 
 
 def state_of(axes, shared, own, smoothness, sigma2) -> Relational:

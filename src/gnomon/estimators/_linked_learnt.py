@@ -13,7 +13,7 @@ from gnomon.linalg import graph
 from gnomon.linalg.blocks import Blocks
 from gnomon.linalg.data import as_data, center, check_spread, has_gaps
 from gnomon.models import relational, relational_gaps
-from gnomon.models.linear_gaussian import View
+from gnomon.stats.gaussian import View
 
 # Rows beyond which rounds are run in single precision, fewer of them, and without a plan.
 MANY = 5000
@@ -101,7 +101,7 @@ def _coarse(data):
     """The same rows in single precision where there are many."""
     if data.X.shape[0] <= MANY:
         return data
-    X = data.X.single()
+    X = data.X.as_float32()
     return data._replace(X=X, S=data.S.astype(X.dtype))
 
 

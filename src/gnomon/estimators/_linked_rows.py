@@ -15,9 +15,11 @@ from gnomon.linalg import graph
 from gnomon.linalg.data import Centered, Matrix, has_gaps
 from gnomon.linalg.lanczos import density
 from gnomon.linalg.mixed import Mixed
-from gnomon.models import incomplete, prpca, relational, relational_posterior
-from gnomon.models.linear_gaussian import View, e_step
+from gnomon.models import prpca, relational, relational_posterior
+from gnomon.models.gaussian import gaps
+from gnomon.models.gaussian.em import e_step
 from gnomon.stats import gaussian
+from gnomon.stats.gaussian import View
 
 
 class LinkedRows(LinearGaussianModel):
@@ -249,4 +251,4 @@ class LinkedRows(LinearGaussianModel):
 
     def _state(self):
         W, sigma2 = self._view()
-        return incomplete.State(W, np.asarray(self.mean_, dtype=float), np.array([sigma2]))
+        return gaps.State(W, np.asarray(self.mean_, dtype=float), np.array([sigma2]))

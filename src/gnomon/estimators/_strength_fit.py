@@ -7,7 +7,8 @@ from gnomon.estimators._likelihood import climb_with_gaps
 from gnomon.estimators._likelihood_fit import weighted
 from gnomon.inference.loop import Method, Run, iterate
 from gnomon.linalg.data import center, check_columns, check_spread, has_gaps
-from gnomon.models import incomplete, sppca, sppca_fitted, sppca_gaps, supervision_gaps
+from gnomon.models import sppca, sppca_fitted, sppca_gaps, supervision_gaps
+from gnomon.models.gaussian import gaps
 from gnomon.models.supervision import pool, pool_size, supervise, truncated
 from gnomon.models.supervision_choice import Choice, choose
 
@@ -53,8 +54,8 @@ class StrengthFit(IterativeFit):
         """The rows with their gaps filled by PPCA, and the passes it took."""
         check_columns(X)
         data = sppca_gaps.table(X.astype(float), *sppca_gaps.no_outputs(len(X)), weights)
-        check_spread(incomplete.squared_norm(data))
-        start, noise = incomplete.init(data, q), sppca.Noise(data.floors[0], data.floors[1:])
+        check_spread(gaps.squared_norm(data))
+        start, noise = gaps.init(data, q), sppca.Noise(data.floors[0], data.floors[1:])
         options = {"max_iter": self.max_iter, "tol": self.tol, "loop": iterate}
         run = climb_with_gaps(data, start, noise, **options)
         return supervision_gaps.fill(run.state, data), 2 * len(run.objective)
@@ -66,8 +67,8 @@ class StrengthFit(IterativeFit):
         options = {"max_iter": self.max_iter, "tol": self.tol, "loop": self._iterate}
         run = climb_with_gaps(*problem[:3], **options)
         start, data = supervision_gaps.inputs(run.state, X, rows.weights)
-        tol = self.tol * incomplete.n_observed(data)
-        step = partial(incomplete.noise_step, data=data)
+        tol = self.tol * gaps.n_observed(data)
+        step = partial(gaps.noise_step, data=data)
         alone = iterate(Method(start, step), max_iter=self.max_iter, tol=tol)
         fit = supervision_gaps.assemble(run.state, alone.state.noise[0], problem, filled, found)
         return *fit, run

@@ -16,8 +16,9 @@ from gnomon.estimators._targets import (
     restore,
 )
 from gnomon.linalg.data import has_gaps
-from gnomon.models import incomplete, sppca_gaps
+from gnomon.models import sppca_gaps
 from gnomon.models import sppca_prediction as given_inputs
+from gnomon.models.gaussian import gaps
 from gnomon.stats.gaussian import sample
 
 
@@ -83,7 +84,7 @@ class SupervisedModel(ConditionalOutputs):
         state = self._sppca_state()
         if has_gaps(X):
             joint = sppca_gaps.join(np.asarray(self.mean_, dtype=float), state)
-            z = incomplete.posterior(joint, self._table(X, Y, observed))
+            z = gaps.posterior(joint, self._table(X, Y, observed))
         else:
             XW = np.asarray(self._center(X) @ state.W, dtype=float)
             z = given_inputs.latent_posterior(state, XW, Y, observed)

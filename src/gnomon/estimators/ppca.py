@@ -1,7 +1,6 @@
 """Probabilistic PCA."""
 
 import warnings
-from functools import partial
 from numbers import Integral, Real
 
 import numpy as np
@@ -12,15 +11,13 @@ from gnomon.estimators._door import (
     check_integer,
     check_option,
     check_real,
+    check_size,
     read_data,
     read_weights,
     repeatable,
 )
 from gnomon.estimators._fit import IterativeFit
-from gnomon.estimators._spectrum import leading_spectrum
-from gnomon.inference.loop import Method, Run, anderson, iterate
-from gnomon.linalg.data import Weighted, as_data, center, check_columns, check_spread, has_gaps
-from gnomon.models import dimension, incomplete, ppca
+from gnomon.models.gaussian.fit import Problem, Settings, fit
 
 SOLVERS = ("auto", "moments", "dual", "subspace", "em")
 
@@ -140,130 +137,59 @@ class PPCA(IterativeFit, LinearGaussianModel):
         -------
         self : PPCA
         """
-        self._check_parameters()
+        settings = self._settings()
         X = read_data(self, X, fitting=True, min_samples=2)
-        weights = read_weights(sample_weight, X.shape[0])
-        # Numbers out of range are found by what they lead to, and named.
-        with np.errstate(over="ignore", invalid="ignore"):
-            if has_gaps(X):
-                return self._fit_gaps(X, weights)
-            return self._fit_complete(X, weights)
-
-    def _check_parameters(self):
-        check_option("solver", self.solver, SOLVERS)
-        check_integer("max_iter", self.max_iter, low=1)
-        check_real("tol", self.tol, low=0)
-        if isinstance(self.n_components, str):
-            check_option("n_components", self.n_components, ("auto",))
-        elif not isinstance(self.n_components, Real) or isinstance(self.n_components, Integral):
-            check_integer("n_components", self.n_components, low=1)
-        elif not 0 < self.n_components < 1:
-            raise ValueError(
-                f"n_components == {self.n_components!r}; accepted are integers >= 1, "
-                "shares of variance between 0 and 1, and 'auto'"
-            )
-
-    def _check_size(self, shape):
-        limit = min(shape)
-        high_is = f", the least of {shape[0]} rows and {shape[1]} features"
-        return check_integer("n_components", self.n_components, low=1, high=limit, high_is=high_is)
-
-    def _fit_complete(self, X, weights):
-        rng = repeatable(self.random_state)
-        data = as_data(X) if weights is None else Weighted(as_data(X), weights)
-        mean, centered = center(data)
-        spectrum_of = partial(self._spectrum, rng=rng)
-        curve = None
-        if not isinstance(self.n_components, Integral):
-            check_spread(centered.squared_norm)
-        if self.n_components == "auto":
-            curve = dimension.held_out_curve(data, spectrum_of, rng)
-        q = self._size(X.shape, curve, partial(dimension.explained, centered, spectrum_of))
-        if self.solver == "em":
-            total = check_spread(centered.squared_norm)
-            run = self._run_em(centered, q, rng)
-            (view,) = run.state
-            view = view._replace(W=ppca.canonical(view.W))
-        else:
-            spectrum = spectrum_of(centered, q)
-            total = check_spread(spectrum.trace)
-            fit = ppca.closed_form(spectrum, q, centered.n_samples)
-            view, run = fit.view, Run(fit, [fit.log_likelihood], converged=True)
-            _warn_at_floor(fit.floored, q)
-        return self._keep(X, (mean, view.W, view.sigma2, total / centered.n_samples), run, curve)
-
-    def _fit_gaps(self, X, weights):
-        check_columns(X)
-        rng = repeatable(self.random_state)
-        data = incomplete.group_rows(X.astype(float), np.zeros(X.shape[1], dtype=int), weights)
-        check_spread(incomplete.squared_norm(data))
-        curve = None
-        if self.n_components == "auto":
-            curve = dimension.search_curve(data, self._fit_rows, rng)
-        q = self._size(X.shape, curve, partial(dimension.explained_with_gaps, data, self._fit_rows))
-        run = self._run_gaps(data, q, self._iterate)
-        W, mean, (sigma2,) = run.state
-        W = ppca.canonical(W)
-        total = np.sum(W**2) + len(mean) * sigma2
-        return self._keep(X, (mean, W, sigma2, total), run, curve)
-
-    def _size(self, shape, curve, explained):
-        """The number of components: asked for, of the best criterion, or for the share asked."""
-        if curve is not None:
-            return curve.best
         if isinstance(self.n_components, Integral):
-            high_is = f", the least of {shape[0]} rows and {shape[1]} features"
-            return check_integer(
-                "n_components", self.n_components, low=1, high=min(shape), high_is=high_is
-            )
-        return dimension.size_for_share(self.n_components, explained, min(shape))
+            check_size(self.n_components, X.shape)
+        problem = Problem(X, read_weights(sample_weight, X.shape[0]))
+        return self._keep(X.dtype, fit(problem, settings, self._iterate))
 
-    def _spectrum(self, X, k, rng):
-        solver = "auto" if self.solver == "em" else self.solver
-        return leading_spectrum(X, k, rng, solver=solver, tol=self.tol, max_rounds=self.max_iter)
-
-    def _run_em(self, X, q, rng):
-        start = ppca.init(X, q, rng)
-        plain = Method(start, partial(ppca.step, X=X))
-        method = anderson(plain, ppca.pack, partial(ppca.unpack, like=start))
-        tol = self.tol * X.n_samples * X.n_features
-        return self._iterate(method, max_iter=self.max_iter, tol=tol)
-
-    def _run_gaps(self, data, q, loop):
-        start = incomplete.init(data, q)
-        method = anderson(
-            Method(start, partial(incomplete.step, data=data)),
-            incomplete.pack,
-            partial(incomplete.unpack, like=start),
+    def _settings(self):
+        """Checked parameters, as the model takes them."""
+        return Settings(
+            _check_components(self.n_components),
+            check_option("solver", self.solver, SOLVERS),
+            check_integer("max_iter", self.max_iter, low=1),
+            check_real("tol", self.tol, low=0),
+            repeatable(self.random_state),
         )
-        tol = self.tol * incomplete.n_observed(data)
-        return loop(method, max_iter=self.max_iter, tol=tol)
 
-    def _fit_rows(self, data, q):
-        return self._run_gaps(data, q, iterate).state
-
-    def _keep(self, X, parameters, run, curve):
-        mean, W, sigma2, total = parameters
+    def _keep(self, dtype, found):
+        W, sigma2 = found.view
         self.n_components_ = W.shape[1]
-        self.components_ = np.ascontiguousarray(W.T.astype(X.dtype))
-        self.mean_ = np.asarray(mean, dtype=X.dtype)
+        self.components_ = np.ascontiguousarray(W.T.astype(dtype))
+        self.mean_ = np.asarray(found.mean, dtype=dtype)
         self.noise_variance_ = float(sigma2)
         self.explained_variance_ = np.sum(W**2, axis=0) + sigma2
-        self.explained_variance_ratio_ = self.explained_variance_ / total
-        self.log_likelihood_ = run.objective[-1]
+        self.explained_variance_ratio_ = self.explained_variance_ / found.total
+        self.log_likelihood_ = found.run.objective[-1]
         self.__dict__.pop("criterion_", None)
-        if curve is not None:
+        if found.curve is not None:
             names = ("n_components", "mean", "std")
-            self.criterion_ = {name: getattr(curve, name) for name in names}
-        self._keep_run(run, max_iter=self.max_iter)
+            self.criterion_ = {name: getattr(found.curve, name) for name in names}
+        if found.at_floor:
+            self._warn_at_floor()
+        self._keep_run(found.run, max_iter=self.max_iter)
         return self
 
-
-def _warn_at_floor(floored, q):
-    if floored:
+    def _warn_at_floor(self):
         warnings.warn(
-            f"n_components == {q} explains all variance of X: the noise variance is held at its "
-            "floor, and the log likelihood has no maximum",
+            f"n_components == {self.n_components_} explains all variance of X: the noise variance "
+            "is held at its floor, and the log likelihood has no maximum",
             ConvergenceWarning,
             stacklevel=4,
         )
+
+
+def _check_components(value):
+    """A number of components, a share of the variance, or "auto"."""
+    if isinstance(value, str):
+        return check_option("n_components", value, ("auto",))
+    if not isinstance(value, Real) or isinstance(value, Integral):
+        return check_integer("n_components", value, low=1)
+    if not 0 < value < 1:
+        raise ValueError(
+            f"n_components == {value!r}; accepted are integers >= 1, "
+            "shares of variance between 0 and 1, and 'auto'"
+        )
+    return float(value)

@@ -77,7 +77,8 @@ class Checkpoint:
     """Writes the state to a file every so many iterations, and starts from it where it is there.
 
     Give it to an estimator as ``callback``: a fit that was killed goes on from the file when it
-    is called again with the same data and parameters, and ends with the same bits.
+    is called again with the same data and parameters, and ends with the same bits. The few rounds
+    of ``solver="subspace"`` are not kept: such a fit starts again.
 
     Parameters
     ----------

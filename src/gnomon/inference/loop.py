@@ -29,13 +29,14 @@ class Method(NamedTuple):
     """Where to start, how to step, and the model's own state in a state of the method.
 
     ``settled(state)`` says whether the method itself knows that it is at its end; without it
-    the objective tells.
+    the objective tells. ``resumes`` is False where a state is not all that a step needs.
     """
 
     start: Any
     step: Step
     finish: Callable[[Any], Any] = _itself
     settled: Callable[[Any], bool] | None = None
+    resumes: bool = True
 
 
 class Run(NamedTuple):

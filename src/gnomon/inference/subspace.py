@@ -7,7 +7,7 @@ would gain is known before the next product is paid, and it is the stopping rule
 
 The solver knows no model. The model is a function
 
-    solve_small(Reduced) -> Small
+    solve_small(SmallProblem) -> SmallSolution
 
 that maximises the likelihood of rows whose inputs are reduced to r coordinates. Rows that
 observe more than the inputs (labelled ones) are ``special``: their latent means are the model's
@@ -15,11 +15,13 @@ own; the latent means of all others are linear in the reduced rows.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gnomon.exceptions import NumericalError
+from gnomon.inference.loop import Method, Run, iterate
 
 # Directions whose gain is below this share of what may be left are not multiplied further.
 LOCK = 0.1
@@ -32,7 +34,7 @@ MOST_BLOCKS = 3
 ROWS_AT_ONCE = 4096
 
 
-class Reduced(NamedTuple):
+class SmallProblem(NamedTuple):
     """Rows in principal coordinates of the basis: T'T = diag(energies), descending.
 
     ``special`` are the rows (n1, r) of T that observe more than the inputs, or None; ``last``
@@ -47,7 +49,7 @@ class Reduced(NamedTuple):
     final: bool
 
 
-class Small(NamedTuple):
+class SmallSolution(NamedTuple):
     """The maximum in reduced coordinates.
 
     Latent means are T @ H (r, q) for ordinary rows and ``special`` (n1, q) for the special
@@ -67,8 +69,8 @@ class Solution(NamedTuple):
     """An orthonormal basis (d, q') of the loadings, the answer in it, and how it was found."""
 
     basis: np.ndarray
-    reduced: Reduced
-    small: Small
+    reduced: SmallProblem
+    small: SmallSolution
     objective: list[float]
     n_products: int
     converged: bool
@@ -76,14 +78,14 @@ class Solution(NamedTuple):
 
 def maximise(  # noqa: PLR0913 - a solver and its settings
     X,
-    solve_small: Callable[[Reduced], Small],
+    solve_small: Callable[[SmallProblem], SmallSolution],
     start: np.ndarray,
     *,
     tol: float,
     max_rounds: int = 50,
+    loop: Callable[..., Run] = iterate,
     special=None,
     exact=None,
-    callback=None,
     most_blocks: int = MOST_BLOCKS,
 ) -> Solution:
     """Grow a basis from the columns of ``start`` until a full EM step gains less than tol nats.
@@ -91,35 +93,67 @@ def maximise(  # noqa: PLR0913 - a solver and its settings
     X needs products and ``shape`` only; ``special`` is an index of rows. The answer is given on
     the span of the last full M-step with products of ``exact``, X in higher precision.
     ``most_blocks`` trades memory for time: more directions are kept before the basis is cut.
+    Callbacks of the loop see the state that the last answer carries; since the basis is not part
+    of it, a checkpoint cannot go on from there.
     """
     basis = _Basis(X, special, most_blocks * start.shape[1])
-    objective: list[float] = []
-    block, ratio, bound = orthonormal(start), FIRST_RATIO, np.inf
-    columns, last, converged = 0, None, False
-    small: Small | None = None
-    for n_round in range(1, max_rounds + 1):
-        if small is not None:
-            basis.make_room(block.shape[1], small.H, most_blocks)
-        columns += basis.append(block)
-        reduced = basis.reduce(last, final=ratio * bound < 30 * tol)
-        small = solve_small(reduced)
-        ratio, last = _ratio(objective, small.objective, bound, ratio), small.state
-        objective.append(small.objective)
-        step, block, bound = _look_outside(basis, small, tol)
-        columns += small.H.shape[1]
-        if ratio * bound < tol and not reduced.final:
-            small = solve_small(reduced._replace(final=True, last=small.state, rotation=None))
-            step, block, bound = _look_outside(basis, small, tol)
-            columns += small.H.shape[1]
-        converged = ratio * bound < tol or block.shape[1] == 0
-        stop = callback is not None and callback(n_round, small, small.objective)
-        if converged or stop or basis.is_full(block):
-            break
-    converged = converged or basis.is_full(block)
-    del basis
-    return _polish(exact if exact is not None else X, step, solve_small, special)._replace(
-        objective=objective, n_products=columns + step.full.shape[1], converged=converged
+    method = Method(
+        _Round(block=orthonormal(start)),
+        partial(_next_round, basis=basis, solve_small=solve_small, tol=tol, most=most_blocks),
+        _last_state,
+        settled=partial(_is_last, basis=basis, tol=tol),
+        resumes=False,
     )
+    run = loop(method, max_iter=max_rounds, tol=0.0)
+    last = run.rest.start
+    del basis, method
+    found = _polish(exact if exact is not None else X, last.step, solve_small, special)
+    n_products = last.n_columns + last.step.full.shape[1]
+    return found._replace(objective=run.objective, n_products=n_products, converged=run.converged)
+
+
+class _Round(NamedTuple):
+    """What a round ends with: directions to add, the answer, the M-step and what it promises.
+
+    ``gain`` bounds what an EM step in full space would gain, ``ratio`` is the gain of the last
+    round over that bound.
+    """
+
+    block: np.ndarray
+    small: SmallSolution | None = None
+    step: "_Step | None" = None
+    objective: float | None = None
+    ratio: float = FIRST_RATIO
+    gain: float = np.inf
+    n_columns: int = 0
+
+
+def _next_round(before: _Round, basis, solve_small, tol, most):
+    """Add the directions to the basis, solve inside it, look outside it."""
+    if before.small is not None:
+        basis.make_room(before.block.shape[1], before.small.H, most)
+    columns = before.n_columns + basis.append(before.block)
+    last = None if before.small is None else before.small.state
+    reduced = basis.reduce(last, final=before.ratio * before.gain < 30 * tol)
+    small = solve_small(reduced)
+    objective, ratio = small.objective, _ratio(before, small.objective)
+    step, block, gain = _look_outside(basis, small, tol)
+    columns += small.H.shape[1]
+    if ratio * gain < tol and not reduced.final:
+        small = solve_small(reduced._replace(final=True, last=small.state, rotation=None))
+        step, block, gain = _look_outside(basis, small, tol)
+        columns += small.H.shape[1]
+    return _Round(block, small, step, objective, ratio, gain, columns), objective
+
+
+def _last_state(last: _Round):
+    return None if last.small is None else last.small.state
+
+
+def _is_last(last: _Round, basis, tol):
+    """Whether a further round would gain next to nothing, or there is no room for one."""
+    settled = last.ratio * last.gain < tol or last.block.shape[1] == 0
+    return settled or basis.is_full(last.block)
 
 
 def orthonormal(B) -> np.ndarray:
@@ -212,7 +246,7 @@ class _Basis:
         self._T.append(rows)
         return block.shape[1]
 
-    def reduce(self, last, final) -> Reduced:
+    def reduce(self, last, final) -> SmallProblem:
         """Coordinates in which the basis is orthonormal and the energies are diagonal."""
         try:
             L = np.linalg.cholesky(self.S)
@@ -229,9 +263,9 @@ class _Basis:
         special = None
         if self.special is not None:
             special = self.T[self.special].astype(float) @ mapping
-        return Reduced(np.maximum(values[::-1], 0.0), special, last, rotation, final)
+        return SmallProblem(np.maximum(values[::-1], 0.0), special, last, rotation, final)
 
-    def m_step(self, small: Small) -> _Step:
+    def m_step(self, small: SmallSolution) -> _Step:
         """X'Z, and what of it lies outside; V'X'Z comes from the small side, without V."""
         H = self._map @ small.H
         Z = self.T @ H.astype(self.T.dtype)
@@ -250,13 +284,13 @@ class _Basis:
         return self.V.shape[1] + block.shape[1] > min(self.X.shape)
 
 
-def _look_outside(basis, small: Small, tol):
+def _look_outside(basis, small: SmallSolution, tol):
     """The M-step in full space, the directions it adds to the basis, and what they gain."""
     step = basis.m_step(small)
     return step, *_ascent_directions(step.outside, small, tol)
 
 
-def _ascent_directions(outside, small: Small, tol):
+def _ascent_directions(outside, small: SmallSolution, tol):
     """Orthonormal directions outside the basis, strongest first, and the gain of an EM step.
 
     In coordinates where E[z z'] sums to the identity, the squared length of a direction over
@@ -272,10 +306,10 @@ def _ascent_directions(outside, small: Small, tol):
     return whitened @ directions, gains.sum()
 
 
-def _ratio(objective, reached, bound, ratio):
-    if not objective or not np.isfinite(bound) or bound <= 0:
-        return ratio
-    return float(np.clip((reached - objective[-1]) / bound, 1.0, 10.0))
+def _ratio(before: _Round, reached):
+    if before.objective is None or not np.isfinite(before.gain) or before.gain <= 0:
+        return before.ratio
+    return float(np.clip((reached - before.objective) / before.gain, 1.0, 10.0))
 
 
 def _polish(X, step: _Step, solve_small, special) -> Solution:

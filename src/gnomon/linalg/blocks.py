@@ -59,8 +59,8 @@ class Blocks(Data):
         rows = np.concatenate(list(self.map(_part_rows, self.parts)))
         return (rows @ rows.T).astype(float)
 
-    def single(self):
-        return Blocks([part.single() for part in self.parts], self.map)
+    def as_float32(self):
+        return Blocks([part.as_float32() for part in self.parts], self.map)
 
     def rows(self, mask):
         mask = np.asarray(mask)

@@ -80,7 +80,7 @@ class Data(LinearOperator):
         """Runs of rows as arrays, each small; together all rows in order."""
         raise TypeError(f"{type(self).__name__} has no rows of its own to iterate over")
 
-    def single(self) -> "Data":
+    def as_float32(self) -> "Data":
         """The same data in single precision, if that costs a copy of stored values at most."""
         return self
 
@@ -139,7 +139,7 @@ class Matrix(Data):
         )
         return stored + float((self.shape[0] - counts) @ mean**2)
 
-    def single(self):
+    def as_float32(self):
         if not self._stored_sparse or self.dtype == np.float32:
             return self
         parts = (self.X.data.astype(np.float32), self.X.indices, self.X.indptr)
@@ -220,8 +220,8 @@ class Centered(Data):
         for block in self.X.dense_blocks():
             yield block - self.mean
 
-    def single(self):
-        X = self.X.single()
+    def as_float32(self):
+        X = self.X.as_float32()
         return self if X is self.X else Centered(X, self.mean)
 
     def rows(self, mask):
@@ -273,8 +273,8 @@ class Weighted(Data):
             yield block * self._roots[start:stop]
             start = stop
 
-    def single(self):
-        X = self.X.single()
+    def as_float32(self):
+        X = self.X.as_float32()
         return self if X is self.X else Weighted(X, self.weights)
 
     def rows(self, mask):

@@ -56,8 +56,8 @@ class Mixed(Data):
         # A few rows reach a few others: mixing them at once touches these alone.
         return Mixed(R @ X.R, X.X) if isinstance(X, Mixed) else Mixed(R, X)
 
-    def single(self):
-        X = self.X.single()
+    def as_float32(self):
+        X = self.X.as_float32()
         return self if X is self.X else Mixed(self.R.astype(np.float32), X)
 
     def _matmat(self, B):

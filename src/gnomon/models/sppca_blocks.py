@@ -3,8 +3,9 @@
 import numpy as np
 
 from gnomon.linalg.data import Data, Matrix, Weighted
-from gnomon.models.linear_gaussian import Block, View
+from gnomon.models.gaussian.em import Block
 from gnomon.models.sppca import State
+from gnomon.stats.gaussian import View
 
 
 def blocks(X: Data, Y, observed, weights=None) -> tuple[list[Block], np.ndarray]:

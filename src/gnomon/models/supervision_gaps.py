@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gnomon.models import incomplete, sppca, sppca_gaps
+from gnomon.models import sppca, sppca_gaps
 from gnomon.models.completion import TINY
+from gnomon.models.gaussian import gaps
 from gnomon.models.supervision import Supervised, padded
 
 # At s = 1 the completed labels would have no noise at all.
@@ -25,23 +26,23 @@ class Filled(NamedTuple):
     """Rows with their gaps at their means, PPCA that filled them, expected total variance."""
 
     X: np.ndarray
-    state: incomplete.State
+    state: gaps.State
     total: float
 
 
 class Problem(NamedTuple):
     """What the EM of stage 2 climbs, from where; the share s and the variance tc of the labels."""
 
-    data: incomplete.Patterns
-    start: incomplete.State
+    data: gaps.Patterns
+    start: gaps.State
     noise: sppca.Noise
     s: float
     energy: float
 
 
-def fill(state: incomplete.State, data: incomplete.Patterns) -> Filled:
+def fill(state: gaps.State, data: gaps.Patterns) -> Filled:
     """The rows as stage 1 sees them."""
-    X, deviations = incomplete.fill(state, data)
+    X, deviations = gaps.fill(state, data)
     squares = np.sum((X - state.mean) ** 2 + deviations**2, axis=1)
     return Filled(X, state, float(np.average(squares[data.order], weights=data.weights)))
 
@@ -61,7 +62,7 @@ def problem(X, filled: Filled, found: Supervised, s, weights) -> Problem:
     ratio = (1 - s) / s * energy / filled.total
     sigma2 = max(found.sigma2, data.floors[0])
     W = np.vstack([found.W, found.W_y])
-    start = incomplete.State(
+    start = gaps.State(
         # A direction without energy, at s = 1 all but those of the labels, stays out.
         W[:, W.any(axis=0)],
         np.concatenate([filled.state.mean, mean_c]),
@@ -70,14 +71,14 @@ def problem(X, filled: Filled, found: Supervised, s, weights) -> Problem:
     return Problem(data, start, noise._replace(ratio=ratio), s, energy)
 
 
-def inputs(state: incomplete.State, X, weights) -> tuple[incomplete.State, incomplete.Patterns]:
+def inputs(state: gaps.State, X, weights) -> tuple[gaps.State, gaps.Patterns]:
     """The part of the maximum that rules x alone, and its data: its noise is to be found anew."""
     d = X.shape[1]
     data = sppca_gaps.table(X, *sppca_gaps.no_outputs(len(X)), weights)
-    return incomplete.State(state.W[:d], state.mean[:d], state.noise[:1]), data
+    return gaps.State(state.W[:d], state.mean[:d], state.noise[:1]), data
 
 
-def assemble(state: incomplete.State, noise, problem: Problem, filled: Filled, found: Supervised):
+def assemble(state: gaps.State, noise, problem: Problem, filled: Filled, found: Supervised):
     """Mean of x and SPPCA at the maximum, in the form of the closed one.
 
     ``noise`` is the variance of the noise of x for these loadings, the labels left aside.

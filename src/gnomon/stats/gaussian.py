@@ -13,6 +13,17 @@ import numpy as np
 from gnomon.linalg.data import Data
 from gnomon.linalg.solve import Cholesky
 
+# Share of the mean variance below which noise may not fall: where the latent variables explain
+# all of a view, its noise would run to zero and the likelihood to infinity.
+NOISE_FLOOR = 1e-9
+
+
+class View(NamedTuple):
+    """Loadings W (d, q) and noise variance of one kind of observation."""
+
+    W: np.ndarray
+    sigma2: float
+
 
 class Posterior(NamedTuple):
     """z | x ~ N((x - mean) @ weights, covariance): the map (d, q) and the covariance (q, q)."""

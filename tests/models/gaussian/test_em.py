@@ -9,7 +9,8 @@ from scipy.stats import multivariate_normal
 from gnomon.inference.loop import Method, iterate
 from gnomon.linalg.blocks import Blocks
 from gnomon.linalg.data import Matrix
-from gnomon.models.linear_gaussian import View, em_step
+from gnomon.models.gaussian.em import em_step
+from gnomon.stats.gaussian import View
 
 n, d, c, q = 40, 5, 2, 2
 

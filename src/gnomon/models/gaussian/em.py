@@ -10,22 +10,17 @@ PPCA has one view; SPPCA has two; S2PPCA adds a block without outputs [YYTKW06].
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gnomon.inference.loop import Method, anderson
+from gnomon.linalg.data import Data
+from gnomon.linalg.eigen import Spectrum
 from gnomon.linalg.solve import Cholesky
-
-# Share of a view's variance below which its noise may not fall: a view that the latent
-# variables explain fully would drive it to zero and the likelihood to infinity.
-NOISE_FLOOR = 1e-9
-
-
-class View(NamedTuple):
-    """Loadings W (d, q) and noise variance."""
-
-    W: np.ndarray
-    sigma2: float
+from gnomon.models.gaussian.ppca import scales_and_noise
+from gnomon.stats.gaussian import NOISE_FLOOR, View
 
 
 class Moments(NamedTuple):
@@ -96,3 +91,41 @@ def absorb(views, prior_covariance):
     """Loadings for z ~ N(0, I) that equal these for z ~ N(0, C)."""
     L = Cholesky(prior_covariance).L
     return tuple(View(W @ L, sigma2) for W, sigma2 in views)
+
+
+def init(X: Data, q: int, rng: np.random.Generator) -> tuple[View]:
+    """The maximum within the span of X'X times a random matrix.
+
+    Every axis starts with its own scale: from a common one EM stays long near stationary
+    points where small axes look like noise.
+    """
+    V, _ = np.linalg.qr(np.asarray(X.T @ (X @ rng.standard_normal((X.n_features, q)))))
+    T = np.asarray(X @ V, dtype=float)
+    values, rotation = np.linalg.eigh(T.T @ T)
+    spectrum = Spectrum(values[::-1], (V @ rotation)[:, ::-1], X.squared_norm)
+    _, sigma2, _ = scales_and_noise(spectrum.values, spectrum.trace, X.n_samples, X.n_features)
+    variances = spectrum.values / X.n_samples
+    # An axis that starts at zero would stay there.
+    scales = np.sqrt(np.maximum(variances - sigma2, 0.1 * variances))
+    return (View(spectrum.vectors * scales, sigma2),)
+
+
+def step(state, X: Data):
+    """One EM step with parameter expansion, and the log likelihood it started from."""
+    return em_step(state, [(X,)], expand=True)
+
+
+def accelerated(X: Data, start) -> Method:
+    """EM on the rows of X from a start, with Anderson's mixing."""
+    return anderson(Method(start, partial(step, X=X)), pack, partial(unpack, like=start))
+
+
+def pack(state) -> np.ndarray:
+    """The state as an unconstrained vector."""
+    (view,) = state
+    return np.append(view.W.ravel(), np.log(view.sigma2))
+
+
+def unpack(x, like) -> tuple[View]:
+    """The inverse of `pack` for a state of the same sizes."""
+    return (View(x[:-1].reshape(like[0].W.shape), float(np.exp(x[-1]))),)

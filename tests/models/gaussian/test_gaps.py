@@ -9,8 +9,8 @@ from gnomon.datasets import make_subspace, remove_entries
 from gnomon.inference.loop import Method, iterate
 from gnomon.linalg.data import Matrix, center
 from gnomon.linalg.eigen import from_moments
-from gnomon.models import incomplete, ppca
-from gnomon.models.incomplete import State
+from gnomon.models.gaussian import gaps, ppca
+from gnomon.models.gaussian.gaps import State
 
 n, d, q = 25, 6, 2
 GROUPS = np.array([0, 0, 0, 0, 1, 1])
@@ -45,45 +45,43 @@ def dense_terms(state, x):
 
 
 def test_everything_equals_brute_force(state, X):
-    data = incomplete.group_rows(X, GROUPS)
+    data = gaps.group_rows(X, GROUPS)
     expected = [dense_terms(state, x) for x in X]
     densities, z, covs, filled, deviations = map(np.array, zip(*expected, strict=True))
-    assert_allclose(incomplete.log_density(state, data), densities)
-    assert_allclose(incomplete.step(state, data)[1], densities.sum())
-    means, covariances = incomplete.posterior(state, data)
+    assert_allclose(gaps.log_density(state, data), densities)
+    assert_allclose(gaps.step(state, data)[1], densities.sum())
+    means, covariances = gaps.posterior(state, data)
     assert_allclose(means, z, atol=1e-12)
     assert_allclose(covariances, covs, atol=1e-12)
-    assert_allclose(incomplete.latent_means(state, data), z, atol=1e-12)
-    for actual, wanted in zip(incomplete.fill(state, data), (filled, deviations), strict=True):
+    assert_allclose(gaps.latent_means(state, data), z, atol=1e-12)
+    for actual, wanted in zip(gaps.fill(state, data), (filled, deviations), strict=True):
         assert_allclose(actual, wanted, atol=1e-12)
 
 
 def test_batches_do_not_change_the_step(state, X, monkeypatch):
-    data = incomplete.group_rows(np.vstack([X, X, X]), GROUPS)
-    whole, objective = incomplete.step(state, data)
-    monkeypatch.setattr(incomplete, "BATCH_ENTRIES", 40)
-    cut, same = incomplete.step(state, data)
+    data = gaps.group_rows(np.vstack([X, X, X]), GROUPS)
+    whole, objective = gaps.step(state, data)
+    monkeypatch.setattr(gaps, "BATCH_ENTRIES", 40)
+    cut, same = gaps.step(state, data)
     assert_allclose(cut.W, whole.W)
     assert_allclose(same, objective)
 
 
 def test_the_objective_never_falls(state, X):
-    data = incomplete.group_rows(X, GROUPS)
-    run = iterate(Method(state, partial(incomplete.step, data=data)), max_iter=300, tol=0)
+    data = gaps.group_rows(X, GROUPS)
+    run = iterate(Method(state, partial(gaps.step, data=data)), max_iter=300, tol=0)
     steps = np.diff(run.objective)
     assert np.all(steps >= -1e-10 * np.abs(run.objective[:-1]))
 
 
 def test_the_gradient_vanishes_at_the_fixed_point(X):
-    data = incomplete.group_rows(X, GROUPS)
+    data = gaps.group_rows(X, GROUPS)
     start = State(np.eye(d, q), np.zeros(d), np.ones(2))
-    end = iterate(
-        Method(start, partial(incomplete.step, data=data)), max_iter=20000, tol=1e-13
-    ).state
-    x, h = incomplete.pack(end), 1e-5
+    end = iterate(Method(start, partial(gaps.step, data=data)), max_iter=20000, tol=1e-13).state
+    x, h = gaps.pack(end), 1e-5
 
     def total(v):
-        return incomplete.log_density(incomplete.unpack(v, end), data).sum()
+        return gaps.log_density(gaps.unpack(v, end), data).sum()
 
     gradient = [(total(x + h * e) - total(x - h * e)) / (2 * h) for e in np.eye(len(x))]
     assert_allclose(gradient, 0, atol=2e-3)
@@ -91,9 +89,9 @@ def test_the_gradient_vanishes_at_the_fixed_point(X):
 
 def test_without_gaps_it_is_the_closed_form():
     X = make_subspace(80, d, q).X
-    data = incomplete.group_rows(X, np.zeros(d, dtype=int))
+    data = gaps.group_rows(X, np.zeros(d, dtype=int))
     run = iterate(
-        Method(incomplete.init(data, q), partial(incomplete.step, data=data)),
+        Method(gaps.init(data, q), partial(gaps.step, data=data)),
         max_iter=5000,
         tol=1e-12,
     )
@@ -109,9 +107,9 @@ def test_without_gaps_it_is_the_closed_form():
 def test_weights_equal_repetition(state, X, rng):
     weights = rng.integers(0, 3, size=n).astype(float)
     shift = np.nanmean(X, axis=0)
-    one = incomplete.group_rows(X, GROUPS, weights, shift)
-    two = incomplete.group_rows(np.repeat(X, weights.astype(int), axis=0), GROUPS, shift=shift)
-    (first, a), (second, b) = incomplete.step(state, one), incomplete.step(state, two)
+    one = gaps.group_rows(X, GROUPS, weights, shift)
+    two = gaps.group_rows(np.repeat(X, weights.astype(int), axis=0), GROUPS, shift=shift)
+    (first, a), (second, b) = gaps.step(state, one), gaps.step(state, two)
     assert_allclose(a, b)
     for x, y in zip(first, second, strict=True):
         assert_allclose(x, y, atol=1e-10)
@@ -119,18 +117,18 @@ def test_weights_equal_repetition(state, X, rng):
 
 def test_selected_rows_are_as_if_grouped_alone(state, X, rng):
     mask = rng.random(n) < 0.5
-    data = incomplete.group_rows(X, GROUPS)
-    part = incomplete.select(data, mask)
-    expected = incomplete.log_density(state, data)[mask]
-    assert_allclose(incomplete.log_density(state, part), expected)
-    assert incomplete.n_observed(part) == (~np.isnan(X[mask])).sum()
+    data = gaps.group_rows(X, GROUPS)
+    part = gaps.select(data, mask)
+    expected = gaps.log_density(state, data)[mask]
+    assert_allclose(gaps.log_density(state, part), expected)
+    assert gaps.n_observed(part) == (~np.isnan(X[mask])).sum()
 
 
 def test_planted_parameters_are_recovered():
     truth = make_subspace(6000, 8, 2, random_state=1)
-    data = incomplete.group_rows(remove_entries(truth.X, 0.3), np.zeros(8, dtype=int))
+    data = gaps.group_rows(remove_entries(truth.X, 0.3), np.zeros(8, dtype=int))
     run = iterate(
-        Method(incomplete.init(data, 2), partial(incomplete.step, data=data)),
+        Method(gaps.init(data, 2), partial(gaps.step, data=data)),
         max_iter=500,
         tol=1e-4,
     )

@@ -8,17 +8,20 @@ q x q matrices is per pattern, in batches; a gap is never filled in during the f
 """
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from gnomon.exceptions import NumericalError
-from gnomon.linalg.data import Matrix, Weighted, center
+from gnomon.inference.loop import Method, Run, anderson
+from gnomon.linalg.data import Matrix, Weighted, center, check_columns, check_spread
 from gnomon.linalg.eigen import from_dual, from_moments
 from gnomon.linalg.solve import Cholesky, stacked_covariances
+from gnomon.stats.gaussian import NOISE_FLOOR
 
-NOISE_FLOOR = 1e-9
+# Numbers of the q x q matrices that are worked on at a time: few enough for the cache.
 BATCH_ENTRIES = 2**21
 
 
@@ -64,6 +67,14 @@ def group_rows(X, groups, weights=None, shift=None) -> Patterns:
     return Patterns(filled, observed, starts, order, weights[order], groups, shift, floors)
 
 
+def inputs(X, weights=None) -> Patterns:
+    """The rows of an array whose columns share one noise variance, refused where none vary."""
+    check_columns(X)
+    data = group_rows(X.astype(float), np.zeros(X.shape[1], dtype=int), weights)
+    check_spread(squared_norm(data))
+    return data
+
+
 def select(data: Patterns, mask) -> Patterns:
     """The rows that a mask, in the order before sorting, selects; the noise floors are kept."""
     kept = mask[data.order]
@@ -93,7 +104,7 @@ def init(data: Patterns, q: int) -> State:
     n, d = data.weights.sum(), data.X.shape[1]
     _, centered = center(Weighted(Matrix(data.X), data.weights))
     spectrum = (from_moments if d <= data.X.shape[0] else from_dual)(centered, q)
-    # Each axis has its own scale from the start; see ppca.init.
+    # Each axis has its own scale from the start; see `em.init`.
     rest = max(spectrum.trace - spectrum.values.sum(), 1e-6 * spectrum.trace) / (n * d)
     scales = np.sqrt(np.maximum(spectrum.values / n - rest, 0.1 * spectrum.values / n))
     noise = np.maximum(np.full(len(data.floors), rest), data.floors)
@@ -135,20 +146,20 @@ def _posteriors(state: State, data: Patterns) -> Iterator[_Posteriors]:
         yield _Posteriors(patterns, rows, of_row, Z, covariances, log_likelihoods)
 
 
-def step(state: State, data: Patterns, ridge=None, held=None) -> tuple[State, float]:
+def step(state: State, data: Patterns, ridge=None, fixed_mean=None) -> tuple[State, float]:
     """One EM step with parameter expansion, and the log likelihood it started from.
 
     ``ridge`` (d,) penalises the squared loadings of a column, in units of its noise; since
     the penalty sees the scale of z, that step is taken without expansion. Columns of the mask
-    ``held`` keep their mean, and only the spread of z is expanded then.
+    ``fixed_mean`` keep their mean, and only the covariance of z is expanded then.
     """
     q = state.W.shape[1]
     (ZZ, XZ, total), objective = _moments(state, data)
-    theta = _regressions(state, data, (ZZ, XZ), ridge, held)
+    theta = _regressions(state, data, (ZZ, XZ), ridge, fixed_mean)
     noise = _noise(data, theta, ZZ, XZ)
     if ridge is not None:
         return State(theta[:, :q], data.shift + theta[:, q], noise), objective
-    return _absorb(theta, total / total[-1, -1], data.shift, noise, held is None), objective
+    return _absorb(theta, total / total[-1, -1], data.shift, noise, fixed_mean is None), objective
 
 
 def noise_step(state: State, data: Patterns) -> tuple[State, float]:
@@ -220,6 +231,13 @@ def fill(state: State, data: Patterns) -> tuple[np.ndarray, np.ndarray]:
     return values, deviations
 
 
+def maximise(data: Patterns, q: int, loop, *, max_iter, tol) -> Run:
+    """PPCA of what is observed, by EM with Anderson's mixing; ``tol`` is in nats per entry."""
+    start = init(data, q)
+    method = anderson(Method(start, partial(step, data=data)), pack, partial(unpack, like=start))
+    return loop(method, max_iter=max_iter, tol=tol * n_observed(data))
+
+
 def pack(state: State) -> np.ndarray:
     """The state as an unconstrained vector."""
     return np.concatenate([state.W.ravel(), state.mean, np.log(state.noise)])
@@ -246,15 +264,16 @@ def _second_moments(part, weights):
     return outer.reshape(p, -1)
 
 
-def _regressions(state, data, moments, ridge, held):
+def _regressions(state, data, moments, ridge, fixed_mean):
     """Loadings and mean (d, q + 1) of every column, from its moments with [z, 1]."""
     (A, b), q = moments, state.W.shape[1]
     if ridge is not None:
         levels = ridge * state.noise[data.groups]
         A = A + np.diag(np.append(np.ones(q), 0.0)) * levels[:, None, None]
-    if held is not None:
+    if fixed_mean is not None:
         A, b = A.copy(), b.copy()
-        A[held, q], b[held, q] = np.eye(q + 1)[q], (state.mean - data.shift)[held]
+        A[fixed_mean, q] = np.eye(q + 1)[q]
+        b[fixed_mean, q] = (state.mean - data.shift)[fixed_mean]
     try:
         return np.linalg.solve(A, b[:, :, None])[:, :, 0]
     except np.linalg.LinAlgError as error:

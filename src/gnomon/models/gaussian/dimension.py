@@ -10,8 +10,8 @@ import numpy as np
 
 from gnomon.linalg.data import Data, center
 from gnomon.linalg.eigen import Spectrum
-from gnomon.models import incomplete
-from gnomon.models.ppca import closed_form
+from gnomon.models.gaussian import gaps
+from gnomon.models.gaussian.ppca import closed_form
 
 FOLDS = 5
 MOST = 100
@@ -67,7 +67,7 @@ def _scores(spectrum: Spectrum, n, test: Data) -> np.ndarray:
     return np.array(out)
 
 
-def search_curve(data: incomplete.Patterns, fit, rng) -> Curve:
+def search_curve(data: gaps.Patterns, fit, rng) -> Curve:
     """The curve where entries are missing, given ``fit(rows, q) -> State``.
 
     Every q costs a fit per fold, so q climbs in growing steps until the score has fallen
@@ -77,7 +77,7 @@ def search_curve(data: incomplete.Patterns, fit, rng) -> Curve:
     pattern = np.repeat(data.observed @ mixture[1], np.diff(data.starts))
     folds = _folds((data.X @ mixture[0] + pattern)[np.argsort(data.order)])
     parts = [
-        (incomplete.select(data, folds != k), incomplete.select(data, folds == k))
+        (gaps.select(data, folds != k), gaps.select(data, folds == k))
         for k in range(folds.max() + 1)
     ]
     seen: dict[int, np.ndarray] = {}
@@ -107,7 +107,7 @@ def _climb(score, most, seen):
 
 
 def _held_out_mean(state, test):
-    log_density = incomplete.log_density(state, test)[test.order]
+    log_density = gaps.log_density(state, test)[test.order]
     return float(test.weights @ log_density / test.weights.sum())
 
 
@@ -117,7 +117,7 @@ def explained(X: Data, spectrum_of, k) -> np.ndarray:
     return np.cumsum(spectrum.values) / spectrum.trace
 
 
-def explained_with_gaps(data: incomplete.Patterns, fit, k) -> np.ndarray:
+def explained_with_gaps(data: gaps.Patterns, fit, k) -> np.ndarray:
     """The same by the covariance that is fitted to the observed entries."""
     W, _, (sigma2,) = fit(data, k)
     variances = np.linalg.svd(W, compute_uv=False) ** 2 + sigma2

@@ -1,0 +1,123 @@
+"""The fit of PPCA: in closed form where X is complete, by what is observed where it has gaps.
+
+    complete    leading eigenpairs of X'X by moments, dual or subspace, then eqs. (7)-(8) of
+                [TB99]; or EM for study
+    gaps        EM of the observed entries, rows with the same gaps together
+
+Where the number of components is not given, `dimension` finds it first.
+"""
+
+from functools import partial
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gnomon.inference.loop import Run, iterate
+from gnomon.linalg.data import Data, Weighted, as_data, center, check_spread, has_gaps
+from gnomon.models.gaussian import dimension, em, gaps, ppca
+from gnomon.stats.gaussian import View
+
+
+class Problem(NamedTuple):
+    """Rows, as an array with NaN for gaps, a sparse array or `Data`; weights that count rows."""
+
+    X: Any
+    weights: np.ndarray | None = None
+
+
+class Settings(NamedTuple):
+    """A number of components, a share of variance or "auto"; the solver; when to stop."""
+
+    n_components: int | float | str
+    solver: str
+    max_iter: int
+    tol: float
+    rng: np.random.Generator
+
+
+class PpcaFit(NamedTuple):
+    """Mean, loadings in principal order and noise; the run, and how the size was chosen.
+
+    ``total`` is the variance of all columns together.
+    """
+
+    mean: np.ndarray
+    view: View
+    total: float
+    run: Run
+    curve: dimension.Curve | None = None
+    at_floor: bool = False
+
+
+def fit(problem: Problem, settings: Settings, loop) -> PpcaFit:
+    """The maximum of the likelihood of all that is observed."""
+    # Numbers out of range are found by what they lead to, and named.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if has_gaps(problem.X):
+            return _fit_gaps(problem, settings, loop)
+        return _fit_complete(problem, settings, loop)
+
+
+def weighted(X, weights) -> Data:
+    """Rows as data, weighted where there are weights."""
+    return as_data(X) if weights is None else Weighted(as_data(X), weights)
+
+
+def _fit_complete(problem, settings, loop):
+    data = weighted(*problem)
+    mean, centered = center(data)
+    spectrum_of = partial(_spectrum, settings=settings)
+    curve, n_components = None, settings.n_components
+    if not isinstance(n_components, Integral):
+        check_spread(centered.squared_norm)
+    if n_components == "auto":
+        curve = dimension.held_out_curve(data, spectrum_of, settings.rng)
+    q = _size(n_components, curve, partial(dimension.explained, centered, spectrum_of), data.shape)
+    if settings.solver == "em":
+        return _fit_em(mean, centered, q, settings, loop)._replace(curve=curve)
+    spectrum = spectrum_of(centered, q)
+    total = check_spread(spectrum.trace) / centered.n_samples
+    found = ppca.closed_form(spectrum, q, centered.n_samples)
+    run = Run(found, [found.log_likelihood], converged=True)
+    return PpcaFit(mean, found.view, total, run, curve, found.at_floor)
+
+
+def _fit_em(mean, X, q, settings, loop):
+    total = check_spread(X.squared_norm) / X.n_samples
+    method = em.accelerated(X, em.init(X, q, settings.rng))
+    run = loop(method, max_iter=settings.max_iter, tol=settings.tol * X.n_samples * X.n_features)
+    (view,) = run.state
+    return PpcaFit(mean, view._replace(W=ppca.canonical(view.W)), total, run)
+
+
+def _fit_gaps(problem, settings, loop):
+    data = gaps.inputs(*problem)
+    curve, n_components = None, settings.n_components
+
+    def fit_rows(rows, q):
+        return gaps.maximise(rows, q, iterate, max_iter=settings.max_iter, tol=settings.tol).state
+
+    if n_components == "auto":
+        curve = dimension.search_curve(data, fit_rows, settings.rng)
+    explained = partial(dimension.explained_with_gaps, data, fit_rows)
+    q = _size(n_components, curve, explained, data.X.shape)
+    run = gaps.maximise(data, q, loop, max_iter=settings.max_iter, tol=settings.tol)
+    W, mean, (sigma2,) = run.state
+    total = float(np.sum(W**2) + len(mean) * sigma2)
+    return PpcaFit(mean, View(ppca.canonical(W), float(sigma2)), total, run, curve)
+
+
+def _size(n_components, curve, explained, shape):
+    """The number of components: of the best criterion, as asked for, or for the share asked."""
+    if curve is not None:
+        return curve.best
+    if isinstance(n_components, Integral):
+        return n_components
+    return dimension.size_for_share(n_components, explained, min(shape))
+
+
+def _spectrum(X, k, settings):
+    solver = "auto" if settings.solver == "em" else settings.solver
+    limits = {"tol": settings.tol, "max_rounds": settings.max_iter}
+    return ppca.leading_spectrum(X, k, settings.rng, solver=solver, **limits)
