@@ -21,8 +21,8 @@ def test_a_full_run_gives_functions_of_the_matrix_exactly(S, rng):
     space = lanczos.lanczos(S, B, 20)
     values, V = np.linalg.eigh(S.toarray())
     expected = V @ (np.exp(values)[:, None] * (V.T @ B))
-    assert_allclose(lanczos.apply(space, np.exp(space.nodes)), expected, atol=1e-10)
-    forms = np.sum(space.weights * np.exp(space.nodes), axis=0)
+    assert_allclose(lanczos.apply(space, np.exp(space.theta)), expected, atol=1e-10)
+    forms = np.sum(space.weights * np.exp(space.theta), axis=0)
     assert_allclose(forms, np.sum(B * expected, axis=0), rtol=1e-10)
 
 
@@ -31,7 +31,7 @@ def test_columns_that_end_early_or_are_zero_do_no_harm(S):
     B = np.column_stack([V[:, 3], np.zeros(20), V[:, 0] + V[:, -1]])
     space = lanczos.lanczos(S, B, 8)
     expected = V @ (np.exp(values)[:, None] * (V.T @ B))
-    assert_allclose(lanczos.apply(space, np.exp(space.nodes)), expected, atol=1e-10)
+    assert_allclose(lanczos.apply(space, np.exp(space.theta)), expected, atol=1e-10)
 
 
 def test_the_rule_of_units_gives_diagonal_entries(S, monkeypatch):
@@ -51,7 +51,7 @@ def test_short_runs_on_many_rows_need_no_help_to_stay_orthogonal(rng):
     space = lanczos.lanczos(S, B, 16)
     values, V = np.linalg.eigh(S.toarray())
     expected = V @ ((1.5 - values)[:, None] ** -1 * (V.T @ B))
-    assert_allclose(lanczos.apply(space, 1 / (1.5 - space.nodes)), expected, atol=1e-6)
+    assert_allclose(lanczos.apply(space, 1 / (1.5 - space.theta)), expected, atol=1e-6)
     theta, weights = lanczos.unit_rule(S, np.arange(40), 16)
     diagonal = V[:40] ** 2 @ (1 / (1.5 - values))
     assert_allclose(np.sum(weights / (1.5 - theta), axis=0), diagonal, rtol=1e-8)
@@ -64,13 +64,13 @@ def test_few_steps_suffice_for_a_smooth_function(rng):
     B = rng.standard_normal((400, 2))
     space = lanczos.lanczos(S, B, 16)
     expected = B + S @ B / 2
-    assert_allclose(lanczos.apply(space, 1 + space.nodes / 2), expected, atol=1e-10)
+    assert_allclose(lanczos.apply(space, 1 + space.theta / 2), expected, atol=1e-10)
 
 
 def test_the_density_of_a_small_matrix_is_its_spectrum(S, rng):
     density = lanczos.density(S, None, rng)
     assert_allclose(
-        np.sum(density.weights * density.nodes**3),
+        np.sum(density.counts * density.eigenvalues**3),
         np.trace(S.toarray() ** 1 @ S.toarray() @ S.toarray()),
     )
 
@@ -81,10 +81,11 @@ def test_the_sampled_density_agrees_with_the_exact_one(rng, monkeypatch):
     exact = lanczos.density(S, None, rng)
     monkeypatch.setattr(lanczos, "EXACT_BELOW", 10)
     sampled = lanczos.density(S, graph.component_basis(A), rng)
-    assert_allclose(sampled.weights.sum(), 600)
+    assert_allclose(sampled.counts.sum(), 600)
     for beta in (1.0, 30.0):
         logs = [
-            d.weights @ np.log(0.1 + (1 + beta * (1 - d.nodes)) ** -2) for d in (exact, sampled)
+            each.counts @ np.log(0.1 + (1 + beta * (1 - each.eigenvalues)) ** -2)
+            for each in (exact, sampled)
         ]
         assert_allclose(logs[1], logs[0], rtol=0.03)
 
@@ -95,5 +96,5 @@ def test_a_long_ring_has_a_density(rng):
     ring = ring + ring.T
     density = lanczos.density(graph.normalized(ring), graph.component_basis(ring), rng)
     exact = (1 + 2 * np.cos(2 * np.pi * np.arange(n) / n)) / 3
-    assert_allclose(density.weights.sum(), n)
-    assert_allclose(density.weights @ density.nodes**2 / n, np.mean(exact**2), rtol=0.02)
+    assert_allclose(density.counts.sum(), n)
+    assert_allclose(density.counts @ density.eigenvalues**2 / n, np.mean(exact**2), rtol=0.02)

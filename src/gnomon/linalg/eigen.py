@@ -50,6 +50,11 @@ def from_dual(X: Data, k: int) -> Spectrum:
     return Spectrum(np.where(lengths > 0, values, 0.0), V, float(np.trace(K)))
 
 
+def suits_lanczos(X: Data, k: int) -> bool:
+    """Whether `from_lanczos` is the cheapest: products cost little, k is well below both sides."""
+    return X.is_sparse and 8 * k <= min(X.shape)
+
+
 def from_lanczos(X: Data, k: int, rng, *, tol=1e-6) -> tuple[np.ndarray, np.ndarray]:
     """Leading values (k,) and vectors (d, k) of X'X from products with one vector at a time.
 
@@ -69,6 +74,13 @@ def from_lanczos(X: Data, k: int, rng, *, tol=1e-6) -> tuple[np.ndarray, np.ndar
     except ArpackNoConvergence:
         return krylov_pairs(X, k, rng, tol=tol)
     return np.maximum(values[::-1], 0.0).astype(float), vectors[:, ::-1].astype(float)
+
+
+def fix_signs(vectors) -> np.ndarray:
+    """Columns with the entry of largest size made positive."""
+    largest = np.argmax(np.abs(vectors), axis=0)
+    signs = np.sign(vectors[largest, np.arange(vectors.shape[1])])
+    return vectors * np.where(signs == 0, 1.0, signs)
 
 
 def _leading(S, k):

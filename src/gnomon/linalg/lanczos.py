@@ -18,22 +18,26 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 # Below this many rows the basis is kept orthogonal, which makes full-length runs exact. Short runs
 # on more rows stay orthogonal to rounding by themselves.
 ORTHOGONAL_BELOW = 500
-# Below this many rows all eigenvalues are taken, above it they are sampled.
+# Below this many rows all eigenvalues are taken, in about a second; above it they are sampled.
 EXACT_BELOW = 1500
 # Rows worked on at a time: few enough for the cache, and for sums in the precision of the data.
 RUN = 2048
-# Columns of the identity that run side by side.
+# Columns of the identity that run side by side: enough for fast products, few enough for memory.
 COLUMNS = 64
-N_LOWEST, N_PROBES, PROBE_STEPS, N_MERGED = 24, 20, 80, 400
-# Beyond this many rows fewer probes do.
-MANY_ROWS = 5000
+# Eigenvalues next to 1 that are computed one by one: those that smooth functions depend on most.
+N_LEADING = 24
+# Random vectors for the rest of the spectrum, up to so many rows, and Lanczos steps from each; the
+# log likelihood of a relational model of 1,400 rows is then right to a tenth of a nat.
+N_PROBES, MANY_ROWS, PROBE_STEPS = 20, 5000, 80
+# Eigenvalues that are kept of all that the probes give: more than a smooth function tells apart.
+N_MERGED = 400
 
 
 class Krylov(NamedTuple):
     """Bases (steps, n, k), theta and |b| V_1 (steps, k), eigenvectors V (k, steps, steps)."""
 
     basis: np.ndarray
-    nodes: np.ndarray
+    theta: np.ndarray
     heads: np.ndarray
     vectors: np.ndarray
 
@@ -44,10 +48,10 @@ class Krylov(NamedTuple):
 
 
 class Density(NamedTuple):
-    """Nodes and weights such that trace f(S) = sum_j weights_j f(nodes_j)."""
+    """Eigenvalues and how often they occur: trace f(S) = sum_j counts_j f(eigenvalues_j)."""
 
-    nodes: np.ndarray
-    weights: np.ndarray
+    eigenvalues: np.ndarray
+    counts: np.ndarray
 
 
 def lanczos(S, B, steps: int) -> Krylov:
@@ -75,7 +79,7 @@ def lanczos(S, B, steps: int) -> Krylov:
 
 
 def apply(krylov: Krylov, values) -> np.ndarray:
-    """f(S) B (n, k) from the values f(theta) (steps, k) at the nodes."""
+    """f(S) B (n, k) from the values f(theta) (steps, k) at theta."""
     coefficients = np.einsum("kij,jk,jk->ik", krylov.vectors, values, krylov.heads)
     basis = krylov.basis
     coefficients, out = coefficients.astype(basis.dtype), np.empty_like(basis[0])
@@ -95,7 +99,7 @@ def unit_rule(S, nodes, steps: int) -> tuple[np.ndarray, np.ndarray]:
         E = np.zeros((S.shape[0], len(part)), dtype=S.dtype)
         E[part, np.arange(len(part))] = 1.0
         krylov = lanczos(S, E, steps)
-        parts.append((krylov.nodes, krylov.weights))
+        parts.append((krylov.theta, krylov.weights))
     theta, weights = zip(*parts, strict=True)
     return np.concatenate(theta, axis=1), np.concatenate(weights, axis=1)
 
@@ -113,7 +117,7 @@ def density(S, top, rng: np.random.Generator) -> Density:
     # What is sampled is not exact, so that single precision is enough for it.
     S, top = S.astype(np.float32), top.astype(np.float32)
     values, vectors = _next_eigenpairs(S, top, rng)
-    # A probe averages over the nodes, so that more of these need fewer of those.
+    # A probe averages over the rows, so that more of these need fewer of those.
     n_probes = int(np.clip(N_PROBES * MANY_ROWS / n, 4, N_PROBES))
     probes = rng.choice(np.array([-1, 1], dtype=S.dtype), size=(n, n_probes))
     probes -= top @ (top.T @ probes) + vectors @ (vectors.T @ probes)
@@ -127,10 +131,10 @@ def density(S, top, rng: np.random.Generator) -> Density:
 
 
 def _next_eigenpairs(S, top, rng):
-    """The largest eigenpairs of S below 1; loose, since the probes take what is left."""
+    """The largest eigenpairs of S below 1, to 1e-3, since the probes take what is left."""
     n = S.shape[0]
     rest = LinearOperator((n, n), matvec=lambda b: S @ b - top @ (top.T @ b), dtype=S.dtype)
-    k = min(N_LOWEST, n - top.shape[1] - 1)
+    k = min(N_LEADING, n - top.shape[1] - 1)
     if k < 1:
         return np.empty(0), np.empty((n, 0), dtype=S.dtype)
     v0 = rng.standard_normal(n).astype(S.dtype)
@@ -141,7 +145,7 @@ def _next_eigenpairs(S, top, rng):
 
 
 def _probe(S, B):
-    """Nodes and weights from every column of B, without keeping a basis."""
+    """Eigenvalues and weights from every column of B, without keeping a basis."""
     norms = np.sqrt(_dots(B, B))
     v, previous, beta = B * _reciprocal(norms, B.dtype), np.zeros_like(B), np.zeros(B.shape[1])
     diagonal, beside = np.zeros((PROBE_STEPS, B.shape[1])), np.zeros((PROBE_STEPS, B.shape[1]))
@@ -171,7 +175,7 @@ def _subtract(w, v, factors, onto):
 
 
 def _merge(theta, weights):
-    """Neighbouring nodes joined to N_MERGED of them, each at its centre of weight."""
+    """Neighbouring eigenvalues joined to N_MERGED of them, each at its centre of weight."""
     order = np.argsort(theta)
     starts = np.unique(np.linspace(0, len(theta), N_MERGED, endpoint=False).astype(int))
     total = np.add.reduceat(weights[order], starts)

@@ -1,4 +1,4 @@
-"""Small dense algebra: solves with positive-definite matrices, rank, signs.
+"""Small dense algebra: solves with positive-definite matrices, rank.
 
 There is no inverse elsewhere.
 """
@@ -7,6 +7,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 
 from gnomon.exceptions import NumericalError
+from gnomon.linalg.eigen import fix_signs as fix_signs
 
 
 class Cholesky:
@@ -90,10 +91,3 @@ def above_rounding(values, dtype=float) -> np.ndarray:
     """
     top = max(float(np.max(values, initial=0.0)), np.finfo(float).tiny)
     return values > len(values) * np.finfo(dtype).eps * top
-
-
-def fix_signs(vectors) -> np.ndarray:
-    """Columns with the entry of largest size made positive."""
-    largest = np.argmax(np.abs(vectors), axis=0)
-    signs = np.sign(vectors[largest, np.arange(vectors.shape[1])])
-    return vectors * np.where(signs == 0, 1.0, signs)

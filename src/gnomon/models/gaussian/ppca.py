@@ -14,8 +14,7 @@ import numpy as np
 from gnomon.inference import subspace
 from gnomon.linalg import eigen
 from gnomon.linalg.data import Data
-from gnomon.linalg.eigen import Spectrum
-from gnomon.linalg.solve import fix_signs
+from gnomon.linalg.eigen import Spectrum, fix_signs
 from gnomon.stats.gaussian import NOISE_FLOOR, View
 
 # Directions beyond those asked for with which the subspace starts.
