@@ -31,6 +31,7 @@ FIRST_RATIO = 3.0
 CLEAN = 1e3
 # Blocks of q directions that the basis may hold before it is cut to the best of them.
 MOST_BLOCKS = 3
+# Rows of a tall matrix that are mixed at a time, in place: few enough for the cache.
 ROWS_AT_ONCE = 4096
 
 
