@@ -1,20 +1,26 @@
 """What the components are made of."""
 
 import numpy as np
+from scipy.linalg import orthogonal_procrustes
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
-from gnomon.displays import _layers as layers
-from gnomon.displays._bootstrap import bootstrap_sd
-from gnomon.displays._reading import embed, feature_names, last_step
-from gnomon.displays._style import (
+from gnomon.displays.layers import draw_points
+from gnomon.displays.style import (
     DIVERGING,
     FAINT,
     INK,
     PALETTE,
+    add_legend,
     axes_or_new,
+    embed,
+    has_classes,
+    last_step,
     panels,
-    read_labels,
+    read_target,
     tidy,
 )
+from gnomon.estimators import check_option, n_rows, take_rows
 
 KINDS = ("heatmap", "top", "biplot", "images")
 
@@ -95,10 +101,10 @@ class LoadingsDisplay:
         if n_bootstrap and X is None:
             raise ValueError(f"n_bootstrap == {n_bootstrap!r} needs the rows: pass X")
         if n_bootstrap:
-            sd = bootstrap_sd(estimator, X, y, n_bootstrap, random_state)
+            sd = _bootstrap_sd(estimator, X, y, n_bootstrap, random_state)
         display = cls(
             loadings,
-            feature_names=feature_names(estimator, loadings.shape[1]),
+            feature_names=_feature_names(estimator, loadings.shape[1]),
             sd=sd,
             embedding=None if X is None else embed(estimator, X),
             y=y,
@@ -127,8 +133,7 @@ class LoadingsDisplay:
         -------
         LoadingsDisplay
         """
-        if kind not in KINDS:
-            raise ValueError(f"kind == {kind!r}; accepted are {KINDS}")
+        check_option("kind", kind, KINDS)
         loadings = np.atleast_2d(np.asarray(self.loadings, dtype=float))
         names = self.feature_names
         self._names = [f"x{j}" for j in range(loadings.shape[1])] if names is None else names
@@ -185,12 +190,12 @@ class LoadingsDisplay:
         if self.embedding is None or self.embedding.shape[1] < 2 or len(loadings) < 2:
             raise ValueError("kind='biplot' needs points: pass X, and two components or more")
         Z = self.embedding[:, :2]
-        labels = read_labels(self.y, len(Z))
-        layers.draw_points(self.ax_, Z, labels, None, 14)
+        target = read_target(self.y, len(Z))
+        draw_points(self.ax_, Z, target, None, 14)
         arrows = loadings[:2, self.shown_].T
         reach = np.quantile(np.hypot(*Z.T), 0.95)
         arrows = arrows * reach / max(np.hypot(*arrows.T).max(), np.finfo(float).tiny)
-        heights = _spread(arrows, 0.1 * reach)
+        heights = _moved_apart(arrows, 0.1 * reach)
         for j, (x, y), height in zip(self.shown_, arrows, heights, strict=True):
             style = {"arrowstyle": "-|>", "color": INK, "lw": 1.2, "shrinkA": 0, "shrinkB": 0}
             self.ax_.annotate("", (x, y), (0, 0), arrowprops=style, zorder=4)
@@ -209,8 +214,8 @@ class LoadingsDisplay:
         self.ax_.set_aspect("equal", adjustable="datalim")
         self.ax_.set(xlabel="component 1", ylabel="component 2")
         tidy(self.ax_)
-        if labels is not None and labels.classes is not None:
-            self.ax_.legend(frameon=False, bbox_to_anchor=(1, 1), loc="upper left")
+        if has_classes(target):
+            add_legend(self.ax_)
 
     def _draw_images(self, ax, loadings, image_shape):
         q, d = loadings.shape
@@ -232,7 +237,52 @@ class LoadingsDisplay:
                 panel.set_title(f"component {j + 1}", size="medium")
 
 
-def _spread(arrows, gap):
+def _bootstrap_sd(estimator, X, y, n_bootstrap, random_state) -> np.ndarray:
+    """Standard deviations (q, d) of the loadings over fits to rows drawn with replacement.
+
+    Each fit is turned onto the given one first: axes may turn or change sign without any change
+    of the subspace, and that is no uncertainty of a loading.
+    """
+    rng = np.random.default_rng(random_state)
+    reference = last_step(estimator)[0].components_
+    draws = []
+    for _ in range(n_bootstrap):
+        rows = rng.integers(n_rows(X), size=n_rows(X))
+        drawn = None if y is None else take_rows(y, rows)
+        model, _ = last_step(clone(estimator).fit(take_rows(X, rows), drawn))
+        draws.append(_turned(model.components_, reference))
+    return np.std(draws, axis=0, ddof=1)
+
+
+def _turned(loadings, reference):
+    if loadings.shape != reference.shape:
+        raise ValueError(
+            f"a fit to resampled rows has {len(loadings)} components in place of "
+            f"{len(reference)}; give n_components as a number for n_bootstrap"
+        )
+    turn, _ = orthogonal_procrustes(loadings.T, reference.T)
+    return (loadings.T @ turn).T
+
+
+def _feature_names(estimator, n_features):
+    """Names of the features that the model sees; x0, x1, ... where they have none."""
+    model, _ = last_step(estimator)
+    names = getattr(model, "feature_names_in_", None)
+    if names is None and isinstance(estimator, Pipeline) and len(estimator) > 1:
+        names = _names_out(estimator[:-1])
+    if names is None or len(names) != n_features:
+        names = [f"x{j}" for j in range(n_features)]
+    return np.asarray(names, dtype=object)
+
+
+def _names_out(steps):
+    try:
+        return steps.get_feature_names_out()
+    except (AttributeError, ValueError):
+        return None
+
+
+def _moved_apart(arrows, gap):
     """Heights of the arrows' names, moved apart where they would cover each other."""
     heights = 1.06 * arrows[:, 1]
     for side in (arrows[:, 0] > 0, arrows[:, 0] <= 0):
