@@ -293,9 +293,9 @@ def _as_labels(y):
     y = as_array(y)
     if y.ndim == 0:
         raise ValueError(f"y should be a 1d array, got {y!r} instead")
-    y = column_or_1d(y, warn=True)
     if y.dtype.kind == "c":
         raise ValueError("y has complex values; accepted are labels, -1 for unlabelled rows")
+    y = column_or_1d(y, warn=True)
     if _known_values(y).dtype.kind == "f":
         _check_class_numbers(_known_values(y))
     if y.dtype.kind in "US" and "-1" in y and len(np.unique(y)) > 1:
