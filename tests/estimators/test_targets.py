@@ -267,6 +267,12 @@ def test_columns_lead_back_to_y(y):
     assert_array_equal(back, y) if kind_of(y) == "classes" else assert_allclose(back, y)
 
 
+def test_indicators_are_predicted_above_one_half():
+    coding = read_targets([[0, 1], [1, 0]], 2).coding
+    columns = np.array([[0.51, 0.49]]) - coding.center
+    assert decode_predictions(columns, coding).tolist() == [[1, 0]]
+
+
 def test_unlabelled_rows_are_zero_and_masked():
     targets = read_targets([0, 1, 2, -1], 4)
     assert targets.observed.tolist() == [[True, True]] * 3 + [[False, False]]

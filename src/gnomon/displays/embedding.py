@@ -2,19 +2,7 @@
 
 import numpy as np
 
-from gnomon.displays import layers
-from gnomon.displays.style import (
-    Target,
-    add_legend,
-    axes_or_new,
-    class_names,
-    embed,
-    has_classes,
-    labels_among,
-    last_step,
-    read_target,
-    tidy,
-)
+from gnomon.displays import layers, style
 from gnomon.estimators import check_option
 
 UNCERTAINTIES = ("auto", "ellipses", "density", "none")
@@ -139,7 +127,7 @@ class EmbeddingDisplay:
         -------
         EmbeddingDisplay
         """
-        Z = embed(estimator, X)
+        Z = style.embed(estimator, X)
         display = cls(
             Z,
             y=y,
@@ -156,7 +144,7 @@ class EmbeddingDisplay:
 
     @classmethod
     def from_data(cls, embedding, y=None, *, ax=None, covariance=None, links=None, **plot):
-        """Draw an embedding that is at hand, of whatever method.
+        """Draw a given embedding, of any method.
 
         Parameters
         ----------
@@ -207,9 +195,9 @@ class EmbeddingDisplay:
         EmbeddingDisplay
         """
         check_option("uncertainty", uncertainty, UNCERTAINTIES)
-        target = read_target(self.y, len(self.embedding))
+        target = style.read_target(self.y, len(self.embedding))
         Z, covariance = self._plane(target)
-        self.ax_ = axes_or_new(ax)
+        self.ax_ = style.axes_or_new(ax)
         self.figure_ = self.ax_.figure
         self._draw_behind(Z, target)
         hidden = self._draw_uncertainty(Z, covariance, target, uncertainty, level)
@@ -234,7 +222,7 @@ class EmbeddingDisplay:
     def _draw_behind(self, Z, target):
         self.regions_ = self.links_ = None
         if self.regions is not None:
-            self.regions_ = layers.draw_regions(self.ax_, self.regions, class_names(target))
+            self.regions_ = layers.draw_regions(self.ax_, self.regions, style.class_names(target))
         if self.links is not None:
             self.links_ = layers.draw_links(self.ax_, Z, layers.edges_of(self.links, len(Z)))
 
@@ -260,11 +248,11 @@ class EmbeddingDisplay:
         self.points_ = []
         predicted = self.predicted
         if predicted is not None:
-            predicted = labels_among(predicted, class_names(target))
+            predicted = style.labels_among(predicted, style.class_names(target))
         size = size or float(np.clip(12_000 / max(len(Z), 1), 4, 36))
         if not hidden:
             self.points_ = layers.draw_points(self.ax_, Z, target, predicted, size)
-        elif has_classes(target):
+        elif style.has_classes(target):
             shown = target.labelled
             if shown.sum() <= layers.MANY_POINTS:
                 self.points_ = layers.draw_points(self.ax_, Z[shown], _labelled(target), None, 12)
@@ -272,11 +260,11 @@ class EmbeddingDisplay:
 
     def _draw_outlines(self, Z, target, class_ellipses, level):
         self.class_ellipses_ = self.mixture_ = None
-        if class_ellipses and has_classes(target):
+        if class_ellipses and style.has_classes(target):
             self.class_ellipses_ = layers.draw_class_ellipses(self.ax_, Z, target)
         if self.mixture is not None:
             pair = _two_components(self.components, self.embedding, "mixture")
-            names = class_names(target)
+            names = style.class_names(target)
             self.mixture_ = layers.draw_mixture(self.ax_, self.mixture, pair, names, level)
 
     def _finish(self, target, legend):
@@ -285,7 +273,7 @@ class EmbeddingDisplay:
         if len(pair) == 2:
             self.ax_.set_ylabel(f"component {pair[1] + 1}")
             self.ax_.set_aspect("equal", adjustable="datalim")
-        elif target is None or has_classes(target):
+        elif target is None or style.has_classes(target):
             self.ax_.set_yticks([])
         else:
             self.ax_.set_ylabel("y")
@@ -294,14 +282,14 @@ class EmbeddingDisplay:
             x, y = self.regions.x, self.regions.y
             self.ax_.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
             self.ax_.set_aspect("equal", adjustable="box")
-        tidy(self.ax_)
-        if legend and has_classes(target):
-            add_legend(self.ax_)
+        style.tidy(self.ax_)
+        if legend and style.has_classes(target):
+            style.add_legend(self.ax_)
 
 
 def _posterior_covariance(estimator, X):
     """Covariances (n, q, q) of the embedded points; None where the model has none."""
-    model, X = last_step(estimator, X)
+    model, X = style.last_step(estimator, X)
     if not hasattr(model, "posterior"):
         return None
     return np.asarray(model.posterior(X).covariance, dtype=float)
@@ -327,7 +315,7 @@ def _two_components(components, Z, name):
 def _labelled(target):
     """The target of the labelled rows alone."""
     classes = target.classes._replace(labels=target.labels[target.labelled])
-    return Target(classes, target.values[target.labelled])
+    return style.Target(classes, target.values[target.labelled])
 
 
 def _shared(covariance):

@@ -5,21 +5,8 @@ from scipy.linalg import orthogonal_procrustes
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from gnomon.displays import style
 from gnomon.displays.layers import draw_points
-from gnomon.displays.style import (
-    DIVERGING,
-    FAINT,
-    INK,
-    PALETTE,
-    add_legend,
-    axes_or_new,
-    embed,
-    has_classes,
-    last_step,
-    panels,
-    read_target,
-    tidy,
-)
 from gnomon.estimators import check_option, n_rows, take_rows
 
 KINDS = ("heatmap", "top", "biplot", "images")
@@ -93,7 +80,7 @@ class LoadingsDisplay:
         -------
         LoadingsDisplay
         """
-        model, _ = last_step(estimator)
+        model, _ = style.last_step(estimator)
         if not hasattr(model, "components_"):
             raise TypeError(f"{type(model).__name__} has no components_, so it has no loadings")
         loadings = np.asarray(model.components_, dtype=float)
@@ -106,7 +93,7 @@ class LoadingsDisplay:
             loadings,
             feature_names=_feature_names(estimator, loadings.shape[1]),
             sd=sd,
-            embedding=None if X is None else embed(estimator, X),
+            embedding=None if X is None else style.embed(estimator, X),
             y=y,
         )
         return display.plot(ax, **plot)
@@ -144,7 +131,7 @@ class LoadingsDisplay:
         if kind == "heatmap":
             strength = np.abs(loadings).max(axis=0)
         self.shown_ = np.argsort(-strength, kind="stable")[:n_features]
-        self.ax_ = axes_or_new(ax, figsize=_size(kind, len(self.shown_), len(loadings)))
+        self.ax_ = style.axes_or_new(ax, figsize=_size(kind, len(self.shown_), len(loadings)))
         self.axes_, self.figure_ = np.array([self.ax_]), self.ax_.figure
         if kind == "heatmap":
             self._draw_heatmap(loadings)
@@ -160,7 +147,7 @@ class LoadingsDisplay:
         self.shown_ = self.shown_[np.argsort(strongest, kind="stable")]
         shown = loadings[:, self.shown_].T
         limit = np.abs(shown).max() or 1.0
-        image = self.ax_.imshow(shown, cmap=DIVERGING, vmin=-limit, vmax=limit, aspect="auto")
+        image = self.ax_.imshow(shown, cmap=style.DIVERGING, vmin=-limit, vmax=limit, aspect="auto")
         self.figure_.colorbar(image, ax=self.ax_, label="loading", shrink=0.8)
         q = len(loadings)
         self.ax_.set_xticks(np.arange(q), np.arange(1, q + 1))
@@ -172,33 +159,33 @@ class LoadingsDisplay:
     def _draw_top(self, loadings, component):
         at = np.arange(len(self.shown_))
         values = loadings[component, self.shown_]
-        colours = [PALETTE[1] if value > 0 else PALETTE[0] for value in values]
+        colours = [style.PALETTE[1] if value > 0 else style.PALETTE[0] for value in values]
         self.ax_.hlines(at, 0, values, colors=colours, lw=2, zorder=2)
         self.ax_.scatter(values, at, color=colours, s=28, zorder=3)
         if self.sd is not None:
             half = 1.96 * np.asarray(self.sd)[component, self.shown_]
-            self.ax_.errorbar(values, at, xerr=half, fmt="none", ecolor=INK, capsize=2, lw=1)
-        self.ax_.axvline(0, color=FAINT, lw=1, zorder=0)
+            self.ax_.errorbar(values, at, xerr=half, fmt="none", ecolor=style.INK, capsize=2, lw=1)
+        self.ax_.axvline(0, color=style.FAINT, lw=1, zorder=0)
         self.ax_.set_yticks(at, [self._names[j] for j in self.shown_])
         self.ax_.invert_yaxis()
         words = ", with 95 % intervals" if self.sd is not None else ""
         self.ax_.set_xlabel(f"loading on component {component + 1}{words}")
-        tidy(self.ax_)
+        style.tidy(self.ax_)
 
     def _draw_biplot(self, loadings):
         """Points, and arrows whose longest one reaches as far as nearly all points."""
         if self.embedding is None or self.embedding.shape[1] < 2 or len(loadings) < 2:
             raise ValueError("kind='biplot' needs points: pass X, and two components or more")
         Z = self.embedding[:, :2]
-        target = read_target(self.y, len(Z))
+        target = style.read_target(self.y, len(Z))
         draw_points(self.ax_, Z, target, None, 14)
         arrows = loadings[:2, self.shown_].T
         reach = np.quantile(np.hypot(*Z.T), 0.95)
         arrows = arrows * reach / max(np.hypot(*arrows.T).max(), np.finfo(float).tiny)
         heights = _moved_apart(arrows, 0.1 * reach)
         for j, (x, y), height in zip(self.shown_, arrows, heights, strict=True):
-            style = {"arrowstyle": "-|>", "color": INK, "lw": 1.2, "shrinkA": 0, "shrinkB": 0}
-            self.ax_.annotate("", (x, y), (0, 0), arrowprops=style, zorder=4)
+            look = {"arrowstyle": "-|>", "color": style.INK, "lw": 1.2, "shrinkA": 0, "shrinkB": 0}
+            self.ax_.annotate("", (x, y), (0, 0), arrowprops=look, zorder=4)
             self.ax_.text(
                 1.06 * x,
                 height,
@@ -213,9 +200,9 @@ class LoadingsDisplay:
         self.ax_.autoscale_view()
         self.ax_.set_aspect("equal", adjustable="datalim")
         self.ax_.set(xlabel="component 1", ylabel="component 2")
-        tidy(self.ax_)
-        if has_classes(target):
-            add_legend(self.ax_)
+        style.tidy(self.ax_)
+        if style.has_classes(target):
+            style.add_legend(self.ax_)
 
     def _draw_images(self, ax, loadings, image_shape):
         q, d = loadings.shape
@@ -225,7 +212,7 @@ class LoadingsDisplay:
             raise ValueError(f"image_shape == {(height, width)!r}; its product must be {d}")
         columns = min(q, 5)
         rows = -(-q // columns)
-        self.axes_ = panels(ax, rows, columns, figsize=(1.9 * columns, 2.1 * rows)).ravel()
+        self.axes_ = style.panels(ax, rows, columns, figsize=(1.9 * columns, 2.1 * rows)).ravel()
         self.ax_ = self.axes_[0] if ax is None else ax
         self.figure_, self.shown_ = self.axes_[0].figure, np.arange(d)
         for j, panel in enumerate(self.axes_):
@@ -233,7 +220,7 @@ class LoadingsDisplay:
             if j < q:
                 limit = np.abs(loadings[j]).max() or 1.0
                 image = loadings[j].reshape(height, width)
-                panel.imshow(image, cmap=DIVERGING, vmin=-limit, vmax=limit)
+                panel.imshow(image, cmap=style.DIVERGING, vmin=-limit, vmax=limit)
                 panel.set_title(f"component {j + 1}", size="medium")
 
 
@@ -244,12 +231,12 @@ def _bootstrap_sd(estimator, X, y, n_bootstrap, random_state) -> np.ndarray:
     of the subspace, and that is no uncertainty of a loading.
     """
     rng = np.random.default_rng(random_state)
-    reference = last_step(estimator)[0].components_
+    reference = style.last_step(estimator)[0].components_
     draws = []
     for _ in range(n_bootstrap):
         rows = rng.integers(n_rows(X), size=n_rows(X))
         drawn = None if y is None else take_rows(y, rows)
-        model, _ = last_step(clone(estimator).fit(take_rows(X, rows), drawn))
+        model, _ = style.last_step(clone(estimator).fit(take_rows(X, rows), drawn))
         draws.append(_turned(model.components_, reference))
     return np.std(draws, axis=0, ddof=1)
 
@@ -266,7 +253,7 @@ def _turned(loadings, reference):
 
 def _feature_names(estimator, n_features):
     """Names of the features that the model sees; x0, x1, ... where they have none."""
-    model, _ = last_step(estimator)
+    model, _ = style.last_step(estimator)
     names = getattr(model, "feature_names_in_", None)
     if names is None and isinstance(estimator, Pipeline) and len(estimator) > 1:
         names = _names_out(estimator[:-1])

@@ -4,18 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gnomon.displays import style
 from gnomon.displays.layers import edges_of
-from gnomon.displays.style import (
-    FAINT,
-    GREY,
-    PALETTE,
-    Target,
-    class_names,
-    colour,
-    panels,
-    read_target,
-    tidy,
-)
 
 MOST_CELLS = 80  # blocks of rows and of features whose gaps are drawn, as many as can be seen
 MOST_BARS = 16  # so many classes have their names and numbers beside their bars without overlap
@@ -84,14 +74,14 @@ class OverviewDisplay:
         links : Links or sparse array of shape (n, n), default=None
             Links between rows.
         ax : matplotlib Axes, default=None
-            In whose place to draw; a new figure if None.
+            Axes whose place the panels take; a new figure if None.
 
         Returns
         -------
         OverviewDisplay
         """
         n = X.shape[0] if hasattr(X, "shape") else len(X)
-        target = read_target(y, n)
+        target = style.read_target(y, n)
         degrees = None if links is None else _degrees(edges_of(links, n), target, n)
         return cls(gaps=_gaps(X), labels=target, degrees=degrees).plot(ax)
 
@@ -101,7 +91,7 @@ class OverviewDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            In whose place to draw; a new figure if None.
+            Axes whose place the panels take; a new figure if None.
 
         Returns
         -------
@@ -115,7 +105,7 @@ class OverviewDisplay:
         parts = [(part, draw) for part, draw in parts if part is not None]
         if not parts:
             raise ValueError("nothing to draw: give gaps, labels or degrees")
-        self.axes_ = panels(ax, 1, len(parts), figsize=(3.9 * len(parts), 3.4)).ravel()
+        self.axes_ = style.panels(ax, 1, len(parts), figsize=(3.9 * len(parts), 3.4)).ravel()
         self.ax_ = self.axes_[0] if ax is None else ax
         self.figure_ = self.axes_[0].figure
         for panel, (part, draw) in zip(self.axes_, parts, strict=True):
@@ -142,7 +132,7 @@ def _are_missing(values):
     return np.array([[v is None or bool(v != v) for v in row] for row in values])
 
 
-def _degrees(edges, target: Target | None, n) -> Degrees:
+def _degrees(edges, target: style.Target | None, n) -> Degrees:
     within = np.nan
     if target is not None:
         ends = target.labels[edges]
@@ -171,9 +161,9 @@ def _draw_gaps(ax, gaps):
 def _draw_labels(ax, target):
     labelled, n = target.labelled.sum(), len(target.labelled)
     ax.set_title(f"{labelled} of {n} labelled ({labelled / n:.0%})", size="medium")
-    tidy(ax)
+    style.tidy(ax)
     if target.classes is None:
-        ax.hist(target.values[target.labelled], bins=30, color=PALETTE[0])
+        ax.hist(target.values[target.labelled], bins=30, color=style.PALETTE[0])
         ax.set(xlabel="y", ylabel="rows")
     else:
         _draw_counts(ax, target)
@@ -181,13 +171,13 @@ def _draw_labels(ax, target):
 
 def _draw_counts(ax, target):
     """A bar per class with its number of rows; where classes are few, one for unlabelled rows."""
-    names = class_names(target)
+    names = style.class_names(target)
     counts = np.bincount(target.labels[target.labelled], minlength=len(names)).tolist()
-    ax.barh(np.arange(len(names)), counts, color=[colour(c) for c in range(len(names))])
+    ax.barh(np.arange(len(names)), counts, color=[style.colour(c) for c in range(len(names))])
     few = len(names) <= MOST_BARS
     if few and not target.labelled.all():
         counts.append(int(np.sum(~target.labelled)))
-        ax.barh(len(names), counts[-1], facecolor="none", edgecolor=GREY)
+        ax.barh(len(names), counts[-1], facecolor="none", edgecolor=style.GREY)
         names = [*names, "unlabelled"]
     for i, count in enumerate(counts if few else []):
         ax.text(count, i, f" {count}", va="center", size="small")
@@ -201,10 +191,10 @@ def _draw_counts(ax, target):
 def _draw_degrees(ax, degrees):
     top = int(degrees.degrees.max(initial=0))
     bins = np.arange(top + 2) - 0.5 if top < 40 else 40
-    ax.hist(degrees.degrees, bins=bins, color=FAINT, edgecolor=GREY, linewidth=0.6)
+    ax.hist(degrees.degrees, bins=bins, color=style.FAINT, edgecolor=style.GREY, linewidth=0.6)
     ax.set(xlabel="links of a row", ylabel="rows")
     words = f"{degrees.n_links} links"
     if np.isfinite(degrees.within):
         words += f", {degrees.within:.0%} within a class"
     ax.set_title(words, size="medium")
-    tidy(ax)
+    style.tidy(ax)

@@ -3,17 +3,7 @@
 import numpy as np
 from scipy import sparse
 
-from gnomon.displays.style import (
-    FAINT,
-    GREY,
-    PALETTE,
-    axes_or_new,
-    class_names,
-    embed,
-    last_step,
-    read_target,
-    tidy,
-)
+from gnomon.displays import style
 from gnomon.estimators import as_array, as_floats
 
 TINY = np.finfo(float).tiny
@@ -80,8 +70,8 @@ class RelevanceDisplay:
         -------
         RelevanceDisplay
         """
-        Z = embed(estimator, X)
-        model, seen = last_step(estimator, X)
+        Z = style.embed(estimator, X)
+        model, seen = style.last_step(estimator, X)
         display = cls(
             shares_x=explained_shares(seen, Z),
             shares_y=None if y is None else explained_shares(target_columns(y, len(Z)), Z),
@@ -107,7 +97,7 @@ class RelevanceDisplay:
         RelevanceDisplay
         """
         series = self._series(max_components)
-        self.ax_ = axes_or_new(ax)
+        self.ax_ = style.axes_or_new(ax)
         self.figure_ = self.ax_.figure
         self.bars_ = {}
         width = 0.8 / len(series)
@@ -130,13 +120,13 @@ class RelevanceDisplay:
         return {name: part[:max_components] for name, part in padded.items()}
 
     def _draw_bars(self, name, at, heights, width):
-        style = {"X": PALETTE[0], "y": PALETTE[1], "relevance": GREY}[name]
+        fill = {"X": style.PALETTE[0], "y": style.PALETTE[1], "relevance": style.GREY}[name]
         text = {"X": "variance of X", "y": "variance of y", "relevance": "relevance / largest"}
-        bars = self.ax_.bar(at, heights, 0.92 * width, color=style, label=text[name])
+        bars = self.ax_.bar(at, heights, 0.92 * width, color=fill, label=text[name])
         kept = np.ones(len(heights), bool) if self.kept is None else np.asarray(self.kept)
         for bar, keep in zip(bars, kept[: len(heights)], strict=True):
             if not keep:
-                bar.set(facecolor="white", edgecolor=style, hatch="////", linewidth=0.8)
+                bar.set(facecolor="white", edgecolor=fill, hatch="////", linewidth=0.8)
         return bars
 
     def _finish(self, series, legend):
@@ -147,8 +137,8 @@ class RelevanceDisplay:
         self.ax_.set_ylabel("relative relevance" if list(series) == ["relevance"] else "share")
         if self.threshold is not None and self.relevance is not None:
             line = self.threshold / np.max(self.relevance)
-            self.ax_.axhline(line, color=FAINT, ls="--", lw=1, zorder=0)
-        tidy(self.ax_)
+            self.ax_.axhline(line, color=style.FAINT, ls="--", lw=1, zorder=0)
+        style.tidy(self.ax_)
         if legend and len(series) > 1:
             self.ax_.legend(frameon=False)
 
@@ -193,9 +183,9 @@ def target_columns(y, n_samples):
     """Y as float columns with NaN where unlabelled: an indicator per class, or the numbers."""
     if as_array(y).ndim == 2 and as_array(y).shape[1] > 1:
         return as_floats(y)
-    target = read_target(y, n_samples)
+    target = style.read_target(y, n_samples)
     if target.classes is None:
         return target.values[:, None]
-    columns = (target.labels[:, None] == np.arange(len(class_names(target)))).astype(float)
+    columns = (target.labels[:, None] == np.arange(len(style.class_names(target)))).astype(float)
     columns[~target.labelled] = np.nan
     return columns

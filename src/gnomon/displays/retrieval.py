@@ -73,7 +73,7 @@ class RetrievalDisplay:
         random_state : int, default=0
             Chooses the rows.
         ax : matplotlib Axes, default=None
-            In whose place to draw; a new figure if None.
+            Axes whose place the panels take; a new figure if None.
         **plot
             Passed to :meth:`plot`.
 
@@ -99,7 +99,7 @@ class RetrievalDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            In whose place to draw; a new figure if None.
+            Axes whose place the panels take; a new figure if None.
 
         Returns
         -------

@@ -8,13 +8,7 @@ import numpy as np
 from sklearn.model_selection import BaseCrossValidator
 
 from gnomon.estimators._door import check_integer, generator
-from gnomon.estimators._targets import (
-    as_array,
-    kind_of,
-    labelled_rows,
-    plain_labels,
-    read_classes,
-)
+from gnomon.estimators._targets import as_array, kind_of, labelled_rows, plain_labels, read_classes
 
 
 class SemiSupervisedSplit(BaseCrossValidator):
