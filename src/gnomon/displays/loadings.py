@@ -173,36 +173,30 @@ class LoadingsDisplay:
         style.tidy(self.ax_)
 
     def _draw_biplot(self, loadings):
-        """Points, and arrows whose longest one reaches as far as nearly all points."""
         if self.embedding is None or self.embedding.shape[1] < 2 or len(loadings) < 2:
             raise ValueError("kind='biplot' needs points: pass X, and two components or more")
         Z = self.embedding[:, :2]
         target = style.read_target(self.y, len(Z))
         draw_points(self.ax_, Z, target, None, 14)
-        arrows = loadings[:2, self.shown_].T
-        reach = np.quantile(np.hypot(*Z.T), 0.95)
-        arrows = arrows * reach / max(np.hypot(*arrows.T).max(), np.finfo(float).tiny)
-        heights = _moved_apart(arrows, 0.1 * reach)
-        for j, (x, y), height in zip(self.shown_, arrows, heights, strict=True):
-            look = {"arrowstyle": "-|>", "color": style.INK, "lw": 1.2, "shrinkA": 0, "shrinkB": 0}
-            self.ax_.annotate("", (x, y), (0, 0), arrowprops=look, zorder=4)
-            self.ax_.text(
-                1.06 * x,
-                height,
-                self._names[j],
-                ha="left" if x > 0 else "right",
-                va="center",
-                size="small",
-                bbox={"fc": "white", "ec": "none", "alpha": 0.75, "pad": 0.8},
-                zorder=5,
-            )
-        self.ax_.update_datalim(arrows * [1.7, 1.25])
+        self._draw_arrows(loadings[:2, self.shown_].T, np.quantile(np.hypot(*Z.T), 0.95))
         self.ax_.autoscale_view()
         self.ax_.set_aspect("equal", adjustable="datalim")
         self.ax_.set(xlabel="component 1", ylabel="component 2")
         style.tidy(self.ax_)
         if style.has_classes(target):
             style.add_legend(self.ax_)
+
+    def _draw_arrows(self, arrows, reach):
+        """An arrow with its name per feature; the longest reaches as far as nearly all points."""
+        arrows = arrows * reach / max(np.hypot(*arrows.T).max(), np.finfo(float).tiny)
+        look = {"arrowstyle": "-|>", "color": style.INK, "lw": 1.2, "shrinkA": 0, "shrinkB": 0}
+        box = {"fc": "white", "ec": "none", "alpha": 0.75, "pad": 0.8}
+        heights = _moved_apart(arrows, 0.1 * reach)
+        for j, (x, y), height in zip(self.shown_, arrows, heights, strict=True):
+            self.ax_.annotate("", (x, y), (0, 0), arrowprops=look, zorder=4)
+            place = {"ha": "left" if x > 0 else "right", "va": "center", "size": "small"}
+            self.ax_.text(1.06 * x, height, self._names[j], bbox=box, zorder=5, **place)
+        self.ax_.update_datalim(arrows * [1.7, 1.25])
 
     def _draw_images(self, ax, loadings, image_shape):
         q, d = loadings.shape
