@@ -60,8 +60,8 @@ def test_bad_chunks_are_named(chunks, error):
 
 
 def test_a_label_is_passed_on_in_its_chunk():
-    codes = spread_labels(np.array([1, -1, -1, -1, 0]), np.array([0, 0, 1, 1, -1]), NAMES)
-    assert_array_equal(codes, [1, 1, -1, -1, 0])
+    labels = spread_labels(np.array([1, -1, -1, -1, 0]), np.array([0, 0, 1, 1, -1]), NAMES)
+    assert_array_equal(labels, [1, 1, -1, -1, 0])
 
 
 def test_conflicting_labels_in_a_chunk_are_an_error():

@@ -186,10 +186,8 @@ def check_strength(value):
 
 
 def check_option(name, value, options):
-    """Value if it is one of the options."""
-    if not any(
-        value is option or (type(value) is type(option) and value == option) for option in options
-    ):
+    """Value if it is one of the options, and of its type: 1 is not True."""
+    if not any(isinstance(value, type(option)) and value == option for option in options):
         raise ValueError(f"{name} == {value!r}; accepted are {', '.join(map(repr, options))}")
     return value
 

@@ -88,24 +88,24 @@ def _numbered(chunks):
     return out
 
 
-def spread_labels(codes, chunks, names) -> np.ndarray:
-    """Class codes with the label of one member of a chunk passed on to all of them."""
+def spread_labels(labels, chunks, names) -> np.ndarray:
+    """Class numbers with the label of one member of a chunk passed on to all of them."""
     inside = chunks != NO_CHUNK
-    known = inside & (codes >= 0)
+    known = inside & (labels >= 0)
     if not known.any():
-        return codes
+        return labels
     highest = np.full(chunks.max() + 1, -1)
-    np.maximum.at(highest, chunks[known], codes[known])
+    np.maximum.at(highest, chunks[known], labels[known])
     lowest = np.full(chunks.max() + 1, len(names))
-    np.minimum.at(lowest, chunks[known], codes[known])
+    np.minimum.at(lowest, chunks[known], labels[known])
     clash = np.flatnonzero((highest >= 0) & (highest != lowest))
     if clash.size:
         members = np.flatnonzero(known & (chunks == clash[0]))
-        labels = sorted({str(names[code]) for code in codes[members]})
+        classes = sorted({str(names[label]) for label in labels[members]})
         raise ValueError(
             f"chunks puts rows {', '.join(map(str, members[:4]))} in one chunk, but y has the "
-            f"labels {', '.join(labels)} there; rows of a chunk must share a class"
+            f"labels {', '.join(classes)} there; rows of a chunk must share a class"
         )
-    out = codes.copy()
+    out = labels.copy()
     out[inside] = highest[chunks[inside]]
     return out

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gnomon.displays._ranking import ROWS_AT_ONCE, average_precision, nearest
+from gnomon.displays.retrieval import ROWS_AT_ONCE, average_precision, nearest
 
 
 def retrieve(estimator, queries, gallery, *, k=10):

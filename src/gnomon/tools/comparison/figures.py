@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gnomon.displays._style import GREY, axes_or_new, colour, marker
+from gnomon.displays.style import GREY, axes_or_new, colour, marker
 from gnomon.estimators import check_option
 
 KINDS = ("scores", "dimension", "control", "labels")
