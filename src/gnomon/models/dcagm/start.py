@@ -140,7 +140,7 @@ def within(X: Data, groups: Groups):
     R = averaging(groups)
     spare = max(inside.sum() - R.shape[0], 1.0)
     if X.n_features > MOST_COLUMNS:
-        return _operator(X, lambda T: inside[:, None] * T - R.T @ (R @ T), spare)
+        return _operator(X, lambda T: (inside * T.T).T - R.T @ (R @ T), spare)
     means, start = np.zeros((R.shape[0], X.n_features)), 0
     for block in X.dense_blocks():
         means += R[:, start : start + len(block)] @ block.astype(float, copy=False)
@@ -150,9 +150,10 @@ def within(X: Data, groups: Groups):
 
 def principal_directions(X: Data, weights, k: int) -> np.ndarray:
     """The k leading directions of the covariance (d, k)."""
+    data = Weighted(X, weights)
     if X.n_features <= MOST_COLUMNS:
-        return np.linalg.eigh(Weighted(X, weights).gram())[1][:, ::-1][:, :k]
-    S = _operator(X, lambda T: weights[:, None] * T)
+        return np.linalg.eigh(data.gram())[1][:, ::-1][:, :k]
+    S = _operator(data, lambda T: T)
     return eigsh(S, k, v0=np.ones(X.n_features))[1][:, ::-1]
 
 
