@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gnomon.models.dcagm.mixture import (
+    TINY,
     Mixture,
     Moments,
     Prior,
@@ -49,7 +50,6 @@ PRIOR_POINTS, PRIOR_SCALE = 2, 0.05
 N_EM = 5
 # The objective as printed lets a direction vanish; its variance stops counting at this share.
 COLLAPSED = 1e-8
-TINY = np.finfo(float).tiny
 
 
 class Model(NamedTuple):

@@ -101,7 +101,8 @@ def fit(problem: Problem, settings: Settings, loop: Loop) -> DcagmFit:
     run = solve(sample, settings, loop)
     rows, state = arrange(sample), run.state
     if space is not None:
-        state = state._replace(P=np.asarray(standard.data.T @ (space.lift @ state.P), dtype=float))
+        combined = standard.data.T @ (space.combinations @ state.P)
+        state = state._replace(P=np.asarray(combined, dtype=float))
     state = reported(state, rows, settings.model, settings.metric)
     components = (standard.factors[:, None] * state.P).T
     return DcagmFit(

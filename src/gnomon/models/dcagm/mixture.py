@@ -17,8 +17,9 @@ import numpy as np
 
 from gnomon.linalg.solve import stacked_half_inverses
 
-# A Gaussian without rows keeps its place; its weight must not become log 0.
-LEAST_WEIGHT = 1e-300
+# The floor of what a logarithm is taken of or a number divided by: a Gaussian without rows keeps
+# its place, and its weight must not become log 0.
+TINY = np.finfo(float).tiny
 
 
 class Mixture(NamedTuple):
@@ -72,7 +73,7 @@ def whiten(mixture: Mixture) -> Whitened:
     q = mixture.means.shape[1]
     factors, logdets = stacked_half_inverses(mixture.covariances)
     weights = np.log(mixture.alpha)[mixture.class_of]
-    weights += np.log(np.maximum(mixture.beta, LEAST_WEIGHT))
+    weights += np.log(np.maximum(mixture.beta, TINY))
     constants = weights - 0.5 * (q * np.log(2 * np.pi) + logdets[mixture.covariance_of])
     return Whitened(mixture, factors, constants)
 
@@ -174,7 +175,7 @@ def m_step(mixture: Mixture, moments: Moments, prior: Prior) -> Mixture:
     counting its rows instead is no ascent step (errata E-PGK07-3).
     """
     counts = moments.gaussians
-    seen = counts > LEAST_WEIGHT
+    seen = counts > TINY
     means = mixture.means.copy()
     means[seen] = moments.sums[seen] / counts[seen, None]
     scatter = _scatters(mixture, moments, means) + prior.points * prior.covariance
@@ -182,7 +183,7 @@ def m_step(mixture: Mixture, moments: Moments, prior: Prior) -> Mixture:
     totals = np.bincount(mixture.class_of, counts)[mixture.class_of]
     return mixture._replace(
         alpha=moments.classes / moments.classes.sum(),
-        beta=np.where(totals > 0, counts / np.maximum(totals, LEAST_WEIGHT), mixture.beta),
+        beta=np.where(totals > 0, counts / np.maximum(totals, TINY), mixture.beta),
         means=means,
         covariances=scatter / (rows + prior.points)[:, None, None],
     )

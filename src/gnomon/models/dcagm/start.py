@@ -15,8 +15,8 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from gnomon.linalg.data import Data, Weighted
 from gnomon.linalg.solve import Cholesky
-from gnomon.models.dcagm.alternation import TINY, Model, State, prior_of, scaled, state_at
-from gnomon.models.dcagm.mixture import Mixture, first_of_class, m_step, moments_of
+from gnomon.models.dcagm.alternation import Model, State, prior_of, scaled, state_at
+from gnomon.models.dcagm.mixture import TINY, Mixture, first_of_class, m_step, moments_of
 from gnomon.models.dcagm.rows import Rows, Sample
 
 # Added to the within-group variances of standardised columns: 0.001 and 0.1 are no better on
