@@ -236,6 +236,36 @@ def test_each_accepted_step_of_the_projection_ascends(sample, rng, monkeypatch):
     assert_allclose(S, np.eye(q), atol=1e-8)
 
 
+@pytest.mark.parametrize("as_printed", [False, True])
+def test_slope_along_a_direction_is_that_of_the_objective(sample, rng, monkeypatch, as_printed):
+    tried = []
+
+    def search(along, value, slope, guess):
+        tried.append((along, value, slope))
+        return guess
+
+    monkeypatch.setattr(alternation, "line_search", search)
+    rows, model = arrange(sample), MODEL._replace(as_printed=as_printed)
+    state = start_at(rng.standard_normal((d, q)), rows, sample.class_of, model)
+    step(step(state, rows, model)[0], rows, model)
+    for along, value, slope in tried:
+        assert_allclose(along(0.0), (value, slope))
+        for t in (1e-3, 0.01):
+            expected = (along(t + 1e-7)[0] - along(t - 1e-7)[0]) / 2e-7
+            assert_allclose(along(t)[1], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_vanished_direction_still_has_a_prior(sample):
+    """As printed the prior follows the rows, and stays positive definite where they do not vary."""
+    rows = arrange(sample)
+    Z = rows.project(np.eye(d, q)) * [1.0, 0.0]
+    prior = prior_of(Z, rows, MODEL._replace(as_printed=True))
+    assert prior.points == 4
+    assert_allclose(prior.covariance[0, 0], 0.05 * rows.covariance(Z)[0, 0], rtol=1e-6)
+    assert_allclose(prior.covariance[1, 1] / prior.covariance[0, 0], 1e-8)
+    assert_allclose(prior_of(Z, rows, MODEL).covariance, 0.05 * np.eye(2))
+
+
 def test_blocks_of_rows_do_not_change_the_values(sample, make_mixture, monkeypatch):
     mixture, whole = make_mixture(), arrange(sample)
     Z = whole.project(np.eye(d, q))

@@ -67,6 +67,15 @@ def test_later_batches_count_less(sample):
     assert_allclose(new, (1 - rate) * old + rate * 4 * seen.classes.sum())
 
 
+def test_a_batch_bears_its_share_of_the_ridge(sample):
+    quarter = np.arange(0, 1000, 2)
+    stream, rows = begin(sample, np.arange(2000), MODEL), arrange(sample.take(quarter))
+    _, value = batch_step(stream, sample, quarter, MODEL)
+    P, mixture = stream.state.P, stream.state.mixture
+    part = MODEL._replace(ridge=MODEL.ridge / 4)
+    assert_allclose(value, objective(rows.project(P), P.T @ P, mixture, rows, part).value)
+
+
 def value(state, rows):
     return objective(state.Z, state.P.T @ state.P, state.mixture, rows, MODEL).value
 

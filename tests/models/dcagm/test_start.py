@@ -114,6 +114,17 @@ def test_first_mixture_is_that_of_clusters_in_classes(sample, per_gaussian):
         assert_allclose(mixture.means[mixture.class_of == c], means)
 
 
+def test_a_gaussian_without_a_cluster_begins_at_the_mean_of_its_class(sample):
+    """Equal rows are one cluster; the second Gaussian has none."""
+    X, own = sample.X.X.copy(), sample.labels == 1
+    X[own] = 7.0
+    rows = arrange(sample._replace(X=Matrix(X)))
+    model = Model(2, 0.0, 0.0, 0.0, 0.0)
+    mixture = start.cluster_mixture(rows.project(np.eye(5, 2)), rows, sample.class_of, model)
+    assert_allclose(mixture.means[2:4], 7.0)
+    assert_allclose(np.sort(mixture.beta[2:4]), [0, 1])
+
+
 def test_chance_changes_the_start_and_the_first_has_none(sample):
     rows, model = arrange(sample), Model(2, 0.1, 0.1, 0.3, 1.0)
     first, second = (start.start(sample, rows, model).P for _ in range(2))

@@ -237,13 +237,13 @@ def ascend(state: State, rows: Rows, model: Model, shorten=1.0) -> tuple[State, 
     rise = state.rise if state.rise > 0 else 0.1 * np.sqrt(steepness)
 
     def along(t):
-        moved, by_t = P + t * direction, (P + t * direction).T @ direction
-        at = objective(Z + t * XD, moved.T @ moved, mixture, rows, model)
+        B, by_t = P + t * direction, (P + t * direction).T @ direction
+        at = objective(Z + t * XD, B.T @ B, mixture, rows, model)
         return at.value, float(np.sum(at.by_Z * XD) + np.sum(at.by_G * (by_t + by_t.T)))
 
     t = shorten * line_search(along, slope.value, steepness, rise / max(steepness, TINY))
-    P, Z = scaled(P + t * direction, Z + t * XD, rows, model)
-    return State(P, Z, mixture, gradient, direction, t * steepness), slope.value
+    moved = scaled(P + t * direction, Z + t * XD, rows, model)
+    return State(*moved, mixture, gradient, direction, t * steepness), slope.value
 
 
 def conjugate(gradient, last_gradient, last_direction) -> np.ndarray:
