@@ -42,8 +42,8 @@ from gnomon.models.dcagm.rows import Labelled, Rows
 # Added to S as a share of the mean variance of a column, so that P'SP has an inverse where the
 # rows vary in fewer directions than P has.
 SHRINKAGE = 1e-3
-# Pseudo-points of a covariance beyond its q dimensions, the fewest for which a prior has a mean,
-# and their variance as a share of that of all rows: 0.02 and 0.2 are worse on hidden labels
+# Pseudo-points of a covariance beyond its q dimensions, so that they alone would determine it, and
+# their variance as a share of that of all rows: 0.02 and 0.2 are no better on hidden labels
 # (benchmarks/dcagm_defaults.py).
 PRIOR_POINTS, PRIOR_SCALE = 2, 0.05
 # Steps of EM after each step of the projection; the paper says a few.

@@ -22,8 +22,8 @@ from gnomon.models.dcagm.rows import Rows, Sample, arrange
 from gnomon.models.dcagm.start import start_at, start_directions
 
 # When k batches were seen, the sums of the next count (1 + k / delay) ** -FORGETTING, and its
-# step of the projection is shortened by as much. A power from 0.5 to 1 converges; the delays let
-# the first batches count in full, the projection for longer since its steps err less than sums.
+# step of the projection is shortened by as much: a stochastic approximation needs a power above
+# 0.5 and up to 1. The delays are the number of batches that count nearly in full.
 FORGETTING, EM_DELAY, STEP_DELAY = 0.6, 3.0, 10.0
 
 

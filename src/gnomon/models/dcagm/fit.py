@@ -17,8 +17,8 @@ from gnomon.inference.loop import Method, Run, iterate, keep_best
 from gnomon.linalg.data import Data, Matrix
 from gnomon.linalg.solve import fix_signs
 from gnomon.linalg.standardize import RowSpace, Standard, row_space, standardize
+from gnomon.models.dcagm import batches
 from gnomon.models.dcagm.alternation import SHRINKAGE, Model, State, state_at, step
-from gnomon.models.dcagm.batches import begin, cut, epoch
 from gnomon.models.dcagm.mixture import (
     Mixture,
     class_covariances,
@@ -99,15 +99,12 @@ def fit(problem: Problem, settings: Settings, loop: Loop) -> DcagmFit:
     sample = in_standard_units(problem, standard, space)
     settings, scores = with_chosen_weights(sample, settings)
     run = solve(sample, settings, loop)
-    rows, state = arrange(sample), run.state
-    if space is not None:
-        combined = standard.data.T @ (space.combinations @ state.P)
-        state = state._replace(P=np.asarray(combined, dtype=float))
+    rows = arrange(sample)
+    state = run.state._replace(P=in_columns(run.state.P, standard, space))
     state = reported(state, rows, settings.model, settings.metric)
-    components = (standard.factors[:, None] * state.P).T
     return DcagmFit(
         mean=standard.mean,
-        components=components,
+        components=(standard.factors[:, None] * state.P).T,
         mixture=state.mixture,
         density_quantiles=density_quantiles(state, rows),
         model=settings.model,
@@ -139,6 +136,13 @@ def in_standard_units(problem: Problem, standard: Standard, space: RowSpace | No
     )
 
 
+def in_columns(P, standard: Standard, space: RowSpace | None) -> np.ndarray:
+    """A projection of rows in the short basis as one of the standardised columns."""
+    if space is None:
+        return P
+    return np.asarray(standard.data.T @ (space.combinations @ P), dtype=float)
+
+
 def with_chosen_weights(sample: Sample, settings: Settings) -> tuple[Settings, dict]:
     """The settings with the weights that are to be chosen, and the scores of those tried."""
     if not settings.choose:
@@ -157,8 +161,8 @@ def solve(sample: Sample, settings: Settings, loop: Loop) -> Run:
     loop = partial(loop, max_iter=settings.max_iter, tol=settings.tol * labelled)
     rows = arrange(sample)
     if settings.batch_size is not None:
-        batches = cut(sample, settings.batch_size, settings.rng)
-        return _by_batches(sample, rows, batches, settings.model, loop)
+        parts = batches.cut(sample, settings.batch_size, settings.rng)
+        return _by_batches(sample, rows, parts, settings.model, loop)
     runs = []
     for i in range(settings.n_init):
         first = start(sample, rows, settings.model, settings.rng if i else None)
@@ -167,10 +171,11 @@ def solve(sample: Sample, settings: Settings, loop: Loop) -> Run:
     return max(runs, key=lambda run: max(run.objective))
 
 
-def _by_batches(sample: Sample, rows: Rows, batches, model: Model, loop: Loop) -> Run:
+def _by_batches(sample: Sample, rows: Rows, parts, model: Model, loop: Loop) -> Run:
     """A run over batches, an iteration being all of them once, and EM on all rows at its end."""
-    step = partial(epoch, sample=sample, batches=batches, model=model)
-    method = Method(begin(sample, batches[0], model), step, lambda stream: stream.state)
+    first = batches.begin(sample, parts[0], model)
+    epoch = partial(batches.epoch, sample=sample, batches=parts, model=model)
+    method = Method(first, epoch, finish=lambda stream: stream.state)
     run = loop(method, patience=BATCH_PATIENCE)
     P, mixture = run.state.P, run.state.mixture
     return run._replace(state=state_at(P, rows.project(P), mixture, rows, model))
