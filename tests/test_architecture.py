@@ -11,8 +11,8 @@ ROOT = Path(gnomon.__file__).parent
 BELOW = {
     "linalg": set(),
     "stats": {"linalg"},
-    "models": {"linalg", "stats"},
     "inference": set(),
+    "models": {"linalg", "stats", "inference"},
     "estimators": {"linalg", "stats", "models", "inference"},
     "displays": {"linalg", "stats", "models", "inference", "estimators"},
     "tools": {"linalg", "stats", "models", "inference", "estimators", "displays"},

@@ -77,7 +77,7 @@ def test_row_space_keeps_all_products_between_rows(rng):
     X = rng.standard_normal((6, 20))
     X[5] = X[0] + X[1]
     space = row_space(Matrix(X))
-    V = X.T @ space.lift
+    V = X.T @ space.combinations
     assert space.T.shape == (6, 5)
     assert_allclose(V.T @ V, np.eye(5), atol=1e-10)
     assert_allclose(space.T @ V.T, X, atol=1e-10)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gnomon.linalg.data import Centered, Data, Matrix, Weighted, center
+from gnomon.linalg.solve import above_rounding
 
 # A column with a kurtosis above this is rare: one that is 0 but in a share p of the rows has
 # 1 / p, so it is one of which at most two rows in a hundred say something.
@@ -85,16 +86,16 @@ def standardize(X: Data, weights, *, by_column: bool) -> Standard:
 
 
 class RowSpace(NamedTuple):
-    """X = T V' with V orthonormal and never formed: T (n, r), and V = X' lift (n, r)."""
+    """X = T V' with V orthonormal and never formed: T (n, r), and V = X' combinations (n, r)."""
 
     T: np.ndarray
-    lift: np.ndarray
+    combinations: np.ndarray
 
 
 def row_space(X: Data) -> RowSpace:
     """The rows of a wide X in an orthonormal basis of their span, from X X'."""
     values, U = np.linalg.eigh(X.dual_gram())
-    kept = values > values[-1] * len(values) * np.finfo(X.dtype).eps
+    kept = above_rounding(values, X.dtype)
     roots = np.sqrt(values[kept])
     return RowSpace(U[:, kept] * roots, U[:, kept] / roots)
 
