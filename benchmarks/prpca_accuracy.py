@@ -26,8 +26,7 @@ from sklearn.svm import LinearSVC
 from gnomon import PPCA, PRPCA, Links
 from gnomon.inference.loop import iterate
 from gnomon.linalg import eigen, graph, lanczos
-from gnomon.linalg.blocks import center
-from gnomon.linalg.data import Centered, Matrix
+from gnomon.linalg.data import Centered, Matrix, center
 from gnomon.linalg.mixed import Mixed
 from gnomon.models import relational
 from gnomon.models.relational_posterior import conditional_log_density
