@@ -11,7 +11,7 @@ ROOT = Path(gnomon.__file__).parent
 BELOW = {
     "linalg": set(),
     "stats": {"linalg"},
-    "models": {"linalg", "stats"},
+    "models": {"linalg", "stats", "inference"},
     "inference": set(),
     "estimators": {"linalg", "stats", "models", "inference"},
     "displays": {"linalg", "stats", "models", "inference", "estimators"},

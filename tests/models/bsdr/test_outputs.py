@@ -1,0 +1,41 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+from gnomon.models.bsdr.outputs import ClassOutputs, NumberOutputs, SignOutputs, mask_of
+
+
+def test_masks_are_ones_where_known_and_none_where_all_are():
+    assert mask_of(np.ones((3, 2), dtype=bool)) is None
+    assert_array_equal(mask_of(np.array([[True, False]])), [[1.0, 0.0]])
+    assert SignOutputs(np.array([[1.0, -1.0]])).observed is None
+    assert_array_equal(SignOutputs(np.array([[1.0, 0.0]])).observed, [[1.0, 0.0]])
+
+
+def test_regression_of_class_columns_is_discriminant_analysis(rng):
+    labels = np.arange(60) % 3
+    X = rng.standard_normal((60, 4)) + 2 * np.eye(4)[labels]
+    X -= X.mean(axis=0)
+    columns = ClassOutputs(labels, 3).start_columns()
+    weights = np.linalg.lstsq(X, columns - columns.mean(axis=0), rcond=None)[0]
+    ours = np.linalg.svd(weights, full_matrices=False)[0][:, :2]
+    theirs = np.linalg.qr(LinearDiscriminantAnalysis(solver="eigen").fit(X, labels).scalings_)[0]
+    assert_allclose(np.linalg.svd(ours.T @ theirs[:, :2], compute_uv=False), 1.0, atol=1e-8)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_scores_of_classes_sum_their_log_probabilities(n_classes):
+    """With equal means every class is as probable as any other."""
+    outputs = ClassOutputs(np.zeros(5, dtype=int), n_classes)
+    T, log_Z = outputs.scores(np.zeros((5, n_classes)))
+    assert_allclose(log_Z, -5 * np.log(n_classes), rtol=1e-6)
+    assert_allclose(T.sum(axis=1), 0.0, atol=1e-6)
+
+
+def test_numbers_are_their_own_scores(rng):
+    Y = rng.standard_normal((4, 2))
+    outputs = NumberOutputs(Y)
+    assert outputs.scores(None) == (Y, 0.0)
+    assert outputs.draw(None, rng) is Y
+    assert outputs.n_outputs == 2
