@@ -109,10 +109,41 @@ class Covariances(NamedTuple):
         )
 
 
-class GramRidge:
+class _FactoredRidge:
+    """What the routes by Cholesky factors share: one for every distinct column of phi."""
+
+    values = None
+
+    def equal_precisions(self, q):
+        """Precisions of one for all entries."""
+        return np.ones(self.n_features)
+
+    def solve(self, phi, covariances, R):
+        """The columns Sigma_s r_s."""
+        return self._solve(phi, [Cholesky.of_factor(U.T) for U in covariances.factor], R)
+
+    def solver(self, phi):
+        """The function R -> Sigma_s r_s, for phi not met before."""
+        return partial(self._solve, phi, self._factors(phi))
+
+    def forms(self, phi, q):
+        """The function of rows (m, d) that returns x' Sigma_s x, (m, q)."""
+        pairs = list(zip(_columns(phi), self._factors(phi), strict=True))
+
+        def evaluate(rows):
+            columns = [self._form(rows, *pair) for pair in pairs]
+            return np.broadcast_to(np.stack(columns, axis=1), (len(rows), q))
+
+        return evaluate
+
+    def _factors(self, phi):
+        return [Cholesky(self._matrix(column)) for column in _columns(phi)]
+
+
+class GramRidge(_FactoredRidge):
     """Cholesky factors of diag(phi_s) + X'X / noise."""
 
-    route, values = "gram", None
+    route = "gram"
 
     def __init__(self, X, noise, gram=None):
         self.X, self.noise = X, noise
@@ -123,10 +154,6 @@ class GramRidge:
         """X'X P."""
         return self.table @ P
 
-    def equal_precisions(self, q):
-        """Precisions of one for all entries."""
-        return np.ones(self.n_features)
-
     def covariances(self, phi, q) -> Covariances:
         """The `Covariances` of q columns."""
         factors = self._factors(phi)
@@ -135,35 +162,22 @@ class GramRidge:
         trace = self.noise * (self.n_features - np.sum(_columns(phi).T * variance, axis=0))
         return _of_columns(variance, log_det, trace, factors, q)
 
-    def solve(self, phi, covariances: Covariances, R):
-        """The columns Sigma_s r_s."""
-        return _by_column(_solvers(covariances), R)
-
-    def solver(self, phi):
-        """The function R -> Sigma_s r_s, for phi not met before."""
-        return partial(_by_column, [factor.solve for factor in self._factors(phi)])
-
-    def forms(self, phi, q):
-        """The function of rows (m, d) that returns x' Sigma_s x, (m, q)."""
-        return partial(_forms, [self._form_of(factor) for factor in self._factors(phi)], q)
-
-    def _form_of(self, factor):
-        return lambda rows: np.sum(factor.half_solve(rows.T) ** 2, axis=0)
-
-    def _factors(self, phi):
-        """One Cholesky factor for every distinct column of phi."""
-        return [Cholesky(self._precision(column)) for column in _columns(phi)]
-
-    def _precision(self, column):
+    def _matrix(self, column):
         precision = self.table / self.noise
         precision[np.diag_indices_from(precision)] += column
         return precision
 
+    def _solve(self, phi, factors, R):
+        return _by_column(factors, R)
 
-class DualRidge:
+    def _form(self, rows, column, factor):
+        return np.sum(factor.half_solve(rows.T) ** 2, axis=0)
+
+
+class DualRidge(_FactoredRidge):
     """Cholesky factors of noise I + X diag(1 / phi_s) X', by Woodbury's identity."""
 
-    route, values = "dual", None
+    route = "dual"
 
     def __init__(self, X: np.ndarray, noise):
         self.X, self.noise = X, noise
@@ -174,52 +188,30 @@ class DualRidge:
         """X'X P."""
         return self.X.T @ (self.X @ P)
 
-    def equal_precisions(self, q):
-        """Precisions of one for all entries."""
-        return np.ones(self.n_features)
-
     def covariances(self, phi, q) -> Covariances:
         """The `Covariances` of q columns."""
         columns, factors = _columns(phi), self._factors(phi)
         reduction = np.stack([np.sum(f.half_solve(self.X) ** 2, axis=0) for f in factors])
         variance = ((1.0 - reduction / columns) / columns).T
-        n = len(self.X)
-        log_det = [n * np.log(self.noise) - f.logdet() for f in factors]
+        log_det = [len(self.X) * np.log(self.noise) - f.logdet() for f in factors]
         log_det = np.array(log_det) - np.log(columns).sum(axis=1)
         trace = self.noise * np.sum(reduction / columns, axis=1)
         return _of_columns(variance, log_det, trace, factors, q)
 
-    def solve(self, phi, covariances: Covariances, R):
-        """The columns Sigma_s r_s."""
-        return self._solve(phi, _solvers(covariances), R)
-
-    def solver(self, phi):
-        """The function R -> Sigma_s r_s, for phi not met before."""
-        return partial(self._solve, phi, [factor.solve for factor in self._factors(phi)])
-
-    def forms(self, phi, q):
-        """The function of rows (m, d) that returns x' Sigma_s x, (m, q)."""
-        pairs = zip(_columns(phi), self._factors(phi), strict=True)
-        return partial(_forms, [partial(self._form, *pair) for pair in pairs], q)
-
-    def _solve(self, phi, solvers, R):
-        scaled = R / _columns(phi).T
-        inner = _by_column(solvers, self.X @ scaled)
-        return scaled - (self.X.T @ inner) / _columns(phi).T
-
-    def _form(self, column, factor, rows):
-        scaled = rows / column
-        known = np.sum(factor.half_solve(self.X @ scaled.T) ** 2, axis=0)
-        return np.sum(scaled * rows, axis=1) - known
-
-    def _factors(self, phi):
-        """One Cholesky factor for every distinct column of phi."""
-        return [Cholesky(self._covariance(column)) for column in _columns(phi)]
-
-    def _covariance(self, column):
+    def _matrix(self, column):
         covariance = (self.X / column) @ self.X.T
         covariance[np.diag_indices_from(covariance)] += self.noise
         return covariance
+
+    def _solve(self, phi, factors, R):
+        scaled = R / _columns(phi).T
+        inner = _by_column(factors, self.X @ scaled)
+        return scaled - (self.X.T @ inner) / _columns(phi).T
+
+    def _form(self, rows, column, factor):
+        scaled = rows / column
+        known = np.sum(factor.half_solve(self.X @ scaled.T) ** 2, axis=0)
+        return np.sum(scaled * rows, axis=1) - known
 
 
 class SpectralRidge:
@@ -326,21 +318,11 @@ def _inverse_diagonal(factor: Cholesky):
     return np.einsum("ij,ij->j", inverse, inverse)
 
 
-def _solvers(covariances):
-    return [Cholesky.of_factor(U.T).solve for U in covariances.factor]
-
-
-def _by_column(solvers, R):
-    """R solved by the one solver, or each column by its own."""
-    if len(solvers) == 1:
-        return solvers[0](R)
-    return np.hstack([solve(R[:, [s]]) for s, solve in enumerate(solvers)])
-
-
-def _forms(forms, q, rows):
-    """The forms of each column side by side (m, q), the one for all repeated."""
-    columns = [form(rows) for form in forms]
-    return np.broadcast_to(np.stack(columns, axis=1), (len(rows), q))
+def _by_column(factors, R):
+    """R solved with the one factor, or each column with its own."""
+    if len(factors) == 1:
+        return factors[0].solve(R)
+    return np.hstack([factor.solve(R[:, [s]]) for s, factor in enumerate(factors)])
 
 
 def _of_columns(variance, log_det, trace, factors, q):
