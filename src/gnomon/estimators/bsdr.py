@@ -191,8 +191,8 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         outputs, labelled, classes = _read_outputs(y, X.shape[0])
         problem = Problem(labelled_data(X, labelled, "BSDR"), outputs)
         found = fit(problem, settings, self._iterate)
-        self._keep(found, X.dtype)
         self._keep_run(found.run, max_iter=self.max_iter)
+        self._keep(found, X.dtype)
         self.classes_, self._are_classes = classes, isinstance(outputs, ClassOutputs)
         return self
 

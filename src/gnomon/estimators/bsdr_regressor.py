@@ -170,8 +170,8 @@ class BSDRRegressor(KnownScore, RegressorMixin, BayesianReduction):
         outputs = NumberOutputs(targets.Y[known], mask_of(targets.observed[known]))
         problem = Problem(labelled_data(X, known, "BSDRRegressor"), outputs)
         found = fit(problem, settings, self._iterate)
-        self._keep(found, X.dtype)
         self._keep_run(found.run, max_iter=self.max_iter)
+        self._keep(found, X.dtype)
         self._keep_units(targets.coding, found.noise_variance)
         return self
 

@@ -113,8 +113,8 @@ class MultinomialProbit(LabelledScore, ClassifierMixin, IterativeFit, BaseEstima
         outputs = ClassOutputs(classes.labels[classes.labelled], len(classes.names))
         problem = Problem(labelled_data(X, classes.labelled, "MultinomialProbit"), outputs)
         found = fit(problem, settings, self._iterate)
-        self._keep(found, X.dtype)
         self._keep_run(found.run, max_iter=self.max_iter)
+        self._keep(found, X.dtype)
         self.classes_ = classes.names
         return self
 

@@ -93,3 +93,9 @@ def test_order_and_signs_of_components_change_nothing(kind, rng):
     assert_allclose(bound(other, model), bound(factors, model), rtol=1e-12)
     assert_allclose(score_means(other), score_means(factors), atol=1e-12)
     assert_allclose(sweeps.step(other, model)[1], sweeps.step(factors, model)[1], rtol=1e-12)
+    R = rng.standard_normal(factors.P.shape)
+    solved, turned = (
+        model.ridge.solve(f.phi.mean, f.P_covariances, r)
+        for f, r in ((factors, R), (other, R[:, [2, 0, 1]]))
+    )
+    assert_allclose(turned, solved[:, [2, 0, 1]], rtol=1e-10)

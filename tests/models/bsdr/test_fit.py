@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import sparse
+from scipy import sparse, stats
 from sklearn.datasets import load_wine
 from sklearn.neighbors import NearestCentroid
 
@@ -15,7 +15,7 @@ from gnomon.models.bsdr import gibbs
 from gnomon.models.bsdr.factors import Factors, Gamma, Priors, make_model
 from gnomon.models.bsdr.fit import Problem, Settings, choose_priors, fit
 from gnomon.models.bsdr.inputs import read_inputs
-from gnomon.models.bsdr.outputs import ClassOutputs, NumberOutputs
+from gnomon.models.bsdr.outputs import ClassOutputs, NumberOutputs, SignOutputs
 
 
 def make_settings(**other):
@@ -66,6 +66,8 @@ def test_numbers_have_noise_in_their_own_units(rng):
     found = fit(Problem(Matrix(X), NumberOutputs(scaled)), settings, iterate)
     model = BSDRRegressor(1, random_state=0).fit(X, Y)
     assert_allclose(found.noise_variance * Y.var(axis=0), model.noise_variance_)
+    eps = found.run.state.eps
+    assert_allclose(found.noise_variance, stats.invgamma(eps.shape, scale=1 / eps.scale).mean())
     assert_allclose(model.noise_variance_[0], 0.25, rtol=0.3)
 
 
@@ -80,12 +82,13 @@ def test_one_output_of_much_data_is_least_squares(rng):
     assert_allclose(found.loadings @ found.B[1:, 0], expected, atol=0.01)
 
 
-def test_components_fall_in_relevance_with_the_largest_loading_positive(problem):
-    found = fit(problem, make_settings(prior="entry"), iterate)
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_components_fall_in_relevance_with_the_largest_loading_positive(wine, sign):
+    X, y = wine
+    outputs = SignOutputs(sign * np.column_stack([2.0 * (y > 0) - 1, 2.0 * (y > 1) - 1]))
+    found = fit(Problem(Matrix(X), outputs), make_settings(prior="entry"), iterate)
     assert found.relevance[0] >= found.relevance[1]
-    standard = (
-        found.loadings * np.where(found.inputs.factors > 0, 1 / found.inputs.factors, 0)[:, None]
-    )
+    standard = found.loadings / found.inputs.factors[:, None]
     assert np.all(standard[np.abs(standard).argmax(axis=0), np.arange(2)] > 0)
     assert_allclose(found.feature_relevance, np.linalg.norm(standard, axis=1))
 
@@ -159,6 +162,10 @@ def test_the_first_start_separates_the_classes_and_is_random_beyond(wine, proble
     Z = np.asarray(ridge.X @ P)
     assert_allclose(Z.std(axis=0), 1.0)
     assert NearestCentroid().fit(Z[:, :2], y).score(Z[:, :2], y) > 0.98
+    X, columns = np.asarray(ridge.X @ np.eye(13)), problem.outputs.start_columns()
+    weights = np.linalg.solve(0.01 * np.eye(13) + X.T @ X, X.T @ (columns - columns.mean(axis=0)))
+    basis = np.linalg.qr(weights[:, :2])[0]
+    assert_allclose(basis @ (basis.T @ P[:, :2]), P[:, :2], atol=1e-8)
     random = module.random_start(model, 4, np.random.default_rng(3))
     assert_array_equal(P[:, 2:], random[:, 2:])
 
