@@ -9,6 +9,7 @@ from gnomon.linalg.standardize import (
     Scaled,
     column_kurtosis,
     column_spread,
+    column_statistics,
     row_space,
     standardize,
 )
@@ -45,6 +46,18 @@ def test_spread_of_sparse_data_counts_the_zeros(rng):
     data = Centered(Matrix(sparse.csr_array(X)), mean)
     assert data.is_sparse
     assert_allclose(column_spread(data, w), expected)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_columns_have_means_deviations_and_may_vary_or_not(rng, weighted):
+    X = np.column_stack([rng.standard_normal((50, 3)) + 5, np.full(50, 0.1), np.zeros(50)])
+    w = rng.uniform(1, 2, 50) if weighted else np.ones(50)
+    columns = column_statistics(Matrix(X), w if weighted else None)
+    mean = w @ X / w.sum()
+    assert_allclose(columns.mean, mean)
+    assert_allclose(columns.sd, np.sqrt(w @ (X - mean) ** 2 / w.sum()), atol=1e-15)
+    assert columns.varying.tolist() == [True, True, True, False, False]
+    assert_allclose(columns.centered @ np.eye(5), X - mean, atol=1e-15)
 
 
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])

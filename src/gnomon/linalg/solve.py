@@ -83,13 +83,14 @@ def preconditioned_solution(product, B, start, solve, steps, tolerance) -> np.nd
     return X
 
 
-def above_rounding(values, dtype=float) -> np.ndarray:
+def above_rounding(values, dtype=float, n_terms=0) -> np.ndarray:
     """Mask of the eigenvalues of a Gram matrix that are more than its rounding; one rank cut.
 
-    ``dtype`` is that of the data whose products it holds.
+    ``dtype`` is that of the data whose products it holds, ``n_terms`` the length of the sums
+    that they are where that is more than the number of eigenvalues, as in X X' of a wide X.
     """
     top = max(float(np.max(values, initial=0.0)), np.finfo(float).tiny)
-    return values > len(values) * np.finfo(dtype).eps * top
+    return values > max(len(values), n_terms) * np.finfo(dtype).eps * top
 
 
 def fix_signs(vectors) -> np.ndarray:

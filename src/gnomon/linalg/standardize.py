@@ -52,6 +52,24 @@ class Scaled(Data):
         return self.factors[:, None] * (self.X.T @ Z)
 
 
+class Columns(NamedTuple):
+    """Means and standard deviations of the columns, which of them vary, and X less the means."""
+
+    mean: np.ndarray
+    sd: np.ndarray
+    varying: np.ndarray
+    centered: Data
+
+
+def column_statistics(X: Data, weights=None) -> Columns:
+    """Means, deviations and variation of the columns of X, whose rows may have weights."""
+    weights = np.ones(X.shape[0]) if weights is None else weights
+    mean, centered = center(Weighted(X, weights)) if np.ptp(weights) else center(X)
+    centered = centered.X if isinstance(centered, Weighted) else centered
+    sd = column_spread(centered, weights)
+    return Columns(mean, sd, varies(sd, mean, X.dtype), centered)
+
+
 class Standard(NamedTuple):
     """Means and factors of the columns, and the data in these units, not formed."""
 
@@ -68,11 +86,8 @@ def standardize(X: Data, weights, *, by_column: bool) -> Standard:
     all. With more columns than rows it is the eigenvalues of the covariance that are not zero
     that have mean 1. Columns that do not vary, but for rounding, have the factor zero.
     """
-    mean, centered = center(Weighted(X, weights)) if np.ptp(weights) else center(X)
-    centered = centered.X if isinstance(centered, Weighted) else centered
-    spread = column_spread(centered, weights)
-    varying = varies(spread, mean, X.dtype)
-    unit = np.where(varying, spread, 1.0)
+    mean, sd, varying, centered = column_statistics(X, weights)
+    unit = np.where(varying, sd, 1.0)
     if by_column:
         kurtosis = column_kurtosis(centered, unit, weights)
         scale = unit * np.sqrt(np.maximum(kurtosis / RARE, 1.0))
@@ -80,7 +95,7 @@ def standardize(X: Data, weights, *, by_column: bool) -> Standard:
         scale = np.full(len(unit), unit.max(where=varying, initial=0.0) or 1.0)
     factors = np.where(varying, 1 / scale, 0.0)
     n_varying = max(varying.sum(), 1)
-    size = np.sqrt(np.sum((spread * factors) ** 2) / n_varying) or 1.0
+    size = np.sqrt(np.sum((sd * factors) ** 2) / n_varying) or 1.0
     factors *= np.sqrt(min(1.0, weights.sum() / n_varying)) / size
     return Standard(mean, factors, Scaled(centered, factors))
 

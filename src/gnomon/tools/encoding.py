@@ -27,7 +27,7 @@ SPARSE_PARTS = {"csr": ("data", "indices", "indptr"), "csc": ("data", "indices",
 # is defined may change, its name here and its fields may not.
 RECORDS = {
     "Coding": "gnomon.estimators._targets",
-    "Inputs": "gnomon.models.bsdr_inputs",
+    "Inputs": "gnomon.models.bsdr.inputs",
 }
 ATTRIBUTE = re.compile(r"_{0,2}[A-Za-z][A-Za-z0-9_]*")
 
