@@ -455,7 +455,7 @@ def test_the_code_of_the_report_makes_the_model_again(tmp_path, text, rng):
     run("fit", path, *options, "--out", tmp_path / "o")
     page = html.unescape((tmp_path / "o" / "report.html").read_text())
     names: dict = {}
-    exec(re.search(r"from gnomon import BSDR.*?model.transform\(X\)", page, re.S)[0], names)
+    exec(re.search(r"import gnomon\n.*?transform\(table.X\)", page, re.S)[0], names)
     assert_allclose(names["Z"][:, 0], rows(tmp_path / "o" / "embedding.csv")["z1"], rtol=1e-9)
 
 

@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from gnomon.displays._reading import embed
 from gnomon.displays._style import FAINT, GREY, PALETTE, axes_or_new, panels, read_labels, tidy
 from gnomon.displays.embedding import EmbeddingDisplay
-from gnomon.estimators import labelled_rows
+from gnomon.estimators import labelled_rows, permuted_labels
 from gnomon.estimators.labelled import LabelledOnly, labelled_scorer
 from gnomon.estimators.selection import SemiSupervisedSplit
 
@@ -114,7 +114,8 @@ class PermutationDisplay:
         model = make_pipeline(clone(estimator), LabelledOnly(judge))
         options = {"cv": SemiSupervisedSplit(cv), "scoring": labelled_scorer(scoring)}
         rng = np.random.default_rng(random_state)
-        shuffled = [_permuted(y, rng) for _ in range(n_permutations)]
+        known = labelled_rows(y)
+        shuffled = [permuted_labels(y, known, rng) for _ in range(n_permutations)]
         scores = [
             float(np.mean(cross_val_score(model, X, labels, n_jobs=n_jobs, **options)))
             for labels in [y, *shuffled]
@@ -171,11 +172,3 @@ class PermutationDisplay:
                 self.embeddings[i], self.labels[i], ax=self.axes_[i], legend=i == 1
             )
             self.axes_[i].set_title(f"{name}: held-out score {scores[i]:.2f}", size="medium")
-
-
-def _permuted(y, rng):
-    """Y with its labels permuted among the labelled rows."""
-    y = np.array(y.to_numpy() if hasattr(y, "to_numpy") else y)
-    rows = np.flatnonzero(labelled_rows(y))
-    y[rows] = y[rng.permutation(rows)]
-    return y

@@ -7,6 +7,7 @@ from gnomon.estimators._targets import (
     as_floats,
     kind_of,
     labelled_rows,
+    permuted_labels,
     read_classes,
 )
 
@@ -20,6 +21,7 @@ __all__ = [
     "kind_of",
     "labelled_rows",
     "n_rows",
+    "permuted_labels",
     "read_classes",
     "take_rows",
 ]

@@ -39,13 +39,24 @@ def kind_of(y) -> str:
     return "numeric" if y.dtype.kind == "f" and not _are_float_classes(y) else "classes"
 
 
-def labelled_rows(y) -> np.ndarray:
-    """Mask of the rows of y that have a label; in a matrix, of those without a gap."""
+def labelled_rows(y, kind="auto") -> np.ndarray:
+    """Mask of the rows of y that have a label; in a matrix, of those without a gap.
+
+    ``kind`` is for a y whose kind was asked for: -1 is a label where y is numeric.
+    """
     y = as_array(y)
     if y.ndim == 2 and y.shape[1] > 1:
         return ~np.isnan(as_floats(y)).any(axis=1)
     y = y.ravel()
-    return ~np.isnan(as_floats(y)) if kind_of(y) == "numeric" else ~_is_unlabelled(y)
+    numeric = (kind_of(y) if kind == "auto" else kind) == "numeric"
+    return ~np.isnan(as_floats(y)) if numeric else ~_is_unlabelled(y)
+
+
+def permuted_labels(y, labelled, rng) -> np.ndarray:
+    """A copy of y with its labels in another order among the labelled rows, a mask."""
+    y, rows = np.array(as_array(y)), np.flatnonzero(labelled)
+    y[rows] = y[rng.permutation(rows)]
+    return y
 
 
 def plain_labels(y) -> np.ndarray:

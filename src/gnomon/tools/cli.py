@@ -35,7 +35,7 @@ Separator = Annotated[
     str | None, typer.Option(help="Between cells of a text file; found if not given.")
 ]
 Decimal = Annotated[str, typer.Option(help="Decimal point of a text file.")]
-Task = Annotated[str, typer.Option(help="What the target is: auto, classes or numbers.")]
+Task = Annotated[str, typer.Option(help="What the target is: auto, classes or numeric.")]
 Unlabelled = Annotated[
     str | None, typer.Option(help="Value of the target that means no label, besides empty cells.")
 ]

@@ -8,6 +8,8 @@ gnomon's public names, records among those of `RECORDS`.
 import math
 import re
 from importlib import import_module
+from inspect import signature
+from types import MappingProxyType
 
 import numpy as np
 from scipy import sparse
@@ -29,6 +31,8 @@ RECORDS = {
     "Coding": "gnomon.estimators._targets",
     "Inputs": "gnomon.models.bsdr_inputs",
 }
+# Of a parameter that is gone: any value it had is neutral.
+ANY = object()
 ATTRIBUTE = re.compile(r"_{0,2}[A-Za-z][A-Za-z0-9_]*")
 
 
@@ -144,10 +148,13 @@ class Encoder:
 
 
 class Decoder:
-    """Turns the tree of an `Encoder` and its arrays into values; refuses what it does not know."""
+    """Turns the tree of an `Encoder` and its arrays into values; refuses what it does not know.
 
-    def __init__(self, arrays):
-        self.arrays = arrays
+    ``removed`` has for each estimator the parameters that are gone, with their neutral values.
+    """
+
+    def __init__(self, arrays, removed=MappingProxyType({})):
+        self.arrays, self.removed = arrays, removed
         self.rules = {
             "float": self._float,
             "scalar": lambda node: self.decode(node["scalar"])[()],
@@ -222,12 +229,24 @@ class Decoder:
 
     def _estimator(self, node):
         cls = find_estimator(node["estimator"])
-        model = cls(**self._mapping(node["params"]))
+        model = cls(**self._parameters(cls, self._mapping(node["params"])))
         for name, value in self._mapping(node["attributes"]).items():
             if not ATTRIBUTE.fullmatch(name) or callable(getattr(cls, name, None)):
                 raise ModelFileError(f"the file sets {name!r}, which is no fitted attribute")
             setattr(model, name, value)
         return model
+
+    def _parameters(self, cls, params):
+        """The parameters that the class still takes; the others must be neutral."""
+        removed, taken = self.removed.get(cls.__name__, {}), signature(cls).parameters
+        gone = {name for name in params if name in removed and name not in taken}
+        for name in gone:
+            if removed[name] is not ANY and params[name] not in removed[name]:
+                raise ModelFileError(
+                    f"is a {cls.__name__} with {name}={params[name]!r}, a parameter that gnomon "
+                    "no longer has; an older gnomon loads it"
+                )
+        return {name: value for name, value in params.items() if name not in gone}
 
 
 def encode_float(value):

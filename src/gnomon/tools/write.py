@@ -8,24 +8,19 @@ import pyarrow as pa
 
 from gnomon.exceptions import TableError
 from gnomon.inference.checkpoint import atomic_file
-from gnomon.tools.building import latent, standard_deviations
-from gnomon.tools.columns import NUMBER, as_numbers, as_texts
 from gnomon.tools.recipe import Recipe, indicators_of
+from gnomon.tools.tables import BATCH_ROWS, MICROSECONDS_OF_A_DAY, NUMBER, as_numbers, as_texts
 
-# Rows that are written at a time.
-BATCH_ROWS = 2**16
 # A spreadsheet runs cells that begin like this; a quote before them keeps them text. Numbers,
 # as the class -1, do no harm.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def write_rows(path, columns: dict):
-    """Columns as csv or parquet, by the suffix; "-" is csv on standard output."""
-    return write_batches(path, [columns])
-
-
 def write_batches(path, batches: Iterable[dict]):
-    """Columns of some rows after those of others, in one file."""
+    """Columns of some rows after those of others as csv or parquet, by the suffix of the file.
+
+    The path "-" is csv on standard output.
+    """
     tables = (pa.table({k: pa.array(v, from_pandas=True) for k, v in b.items()}) for b in batches)
     if str(path) == "-":
         _write_csv(sys.stdout.buffer, tables)
@@ -48,6 +43,14 @@ def row_batches(n_rows, rows=None):
         yield part if rows is None else rows[part]
 
 
+def latent(model, X):
+    """Coordinates (n, q) and their covariances (n, q, q), None for a model without them."""
+    Z = np.asarray(model.transform(X), dtype=float)
+    if not hasattr(model, "posterior"):
+        return Z, None
+    return Z, np.asarray(model.posterior(X).covariance)
+
+
 def embedding_batches(model, X, ids, target=None):
     """Names of the rows, coordinates, their standard deviations, and the target if given."""
     for part in row_batches(X.shape[0]):
@@ -55,7 +58,7 @@ def embedding_batches(model, X, ids, target=None):
         columns = {"row": ids[part]}
         columns |= {f"z{j + 1}": Z[:, j] for j in range(Z.shape[1])}
         if covariance is not None:
-            sd = standard_deviations(covariance)
+            sd = np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
             columns |= {f"sd{j + 1}": sd[:, j] for j in range(Z.shape[1])}
         yield columns | {name: values[part] for name, values in (target or {}).items()}
 
@@ -117,7 +120,7 @@ def _imputed(feature, column, filled, deviations):
     gaps = np.isnan(raw)
     values = np.where(gaps, filled[:, 0] * feature.scale + feature.center, raw)
     if feature.kind == "date":
-        values = (values * 86_400e6).astype("M8[us]")
+        values = (values * MICROSECONDS_OF_A_DAY).astype("M8[us]")
     if not gaps.any():
         return {feature.column: values}
     sd = np.where(gaps, deviations[:, 0] * feature.scale, np.nan)

@@ -10,8 +10,7 @@ from numpy.testing import assert_allclose
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("jinja2")
-from gnomon.tools.report import python_code, render, write_report
-from gnomon.tools.report.payload import as_script, payload
+from gnomon.tools.report.page import as_script, payload, python_code, render, write_report
 
 
 class Page(HTMLParser):

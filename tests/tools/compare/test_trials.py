@@ -4,9 +4,8 @@ from numpy.testing import assert_allclose
 from scipy.stats import ttest_1samp
 from sklearn.metrics import accuracy_score, f1_score, r2_score
 
-from gnomon.tools.comparison.problem import read_problem
-from gnomon.tools.comparison.scoring import measure, nearest_rows, predict
-from gnomon.tools.comparison.statistics import holm, paired_test, smallest_good, structure_test
+from gnomon.tools.compare.scoring import measure, nearest_rows, predict, read_problem
+from gnomon.tools.compare.trials import holm, paired_test, smallest_good, structure_test
 
 
 def test_without_shared_rows_the_test_is_students(rng):

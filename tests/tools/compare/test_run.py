@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 import gnomon
 from gnomon import SemiSupervisedSplit
-from gnomon.tools.comparison import running
+from gnomon.tools.compare import run as running
 
 LINEAR = ("PCA", "whitened PCA", "LDA", "PLS", "PPCA")
 MOST = (*LINEAR, "kernel PCA", "SPPCA")
