@@ -8,9 +8,10 @@ from threadpoolctl import threadpool_limits
 
 import gnomon
 from gnomon.exceptions import TableError
+from gnomon.linalg.data import has_gaps
 from gnomon.tools.compare.scoring import LARGE
 from gnomon.tools.dimension import DimensionChoice
-from gnomon.tools.prepare import PreparedTable, Question, has_gaps, without_gaps
+from gnomon.tools.prepare import PreparedTable, Question, without_gaps
 
 MODELS = {
     "ppca": "PPCA",

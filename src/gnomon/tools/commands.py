@@ -22,7 +22,7 @@ COMPARED = ("model", "n_components", "score", "sd", "chosen", "mark", "control",
 def fit(console, *, path, out, reading, asked):
     """Fit a model to a table; write embedding, predictions, model and report."""
     asked = prepare.read_question(asked)
-    table, ready = _prepared(console, path, asked, **reading._asdict())
+    table, ready = _prepared(console, path, asked, **reading)
     model, X, choice = _fitted(console, asked, ready)
     folder = _folder(out)
     console.wrote(prepare.save_fit(model, folder / "model.gnomon", ready, asked))
@@ -133,7 +133,7 @@ def _opened(console, model_path, path, reading):
     """The model, the table, its matrix and the names of its rows."""
     saved = prepare.load_fit(model_path)
     with console.stage(f"reading {path}"):
-        table = open_table(path, **reading._asdict())
+        table = open_table(path, **reading)
         X = apply(saved.recipe, table, console.note)
     X = fill_gaps(saved.model, X, saved.recipe, console.note)
     known = saved.asked.id if saved.asked.id in table.names else None
@@ -154,7 +154,7 @@ def compare(console, *, path, out, reading, asked, components, models, time_limi
     if asked.target is None:
         raise TableError("compare scores by the target; name its column with --target")
     sizes = [prepare.read_number("--components", part, int) for part in components.split(",")]
-    _, ready = _prepared(console, path, asked, **reading._asdict())
+    _, ready = _prepared(console, path, asked, **reading)
     names = None if models is None else [name.strip() for name in models.split(",")]
     result = _compared(console, ready, asked.seed, sizes, models=names, time_limit=time_limit)
     if out is not None:
@@ -182,7 +182,7 @@ def report(console, *, model_path, path, out, reading):
     """Write the report of a model on a table."""
     saved = prepare.load_fit(model_path)
     with console.stage(f"reading {path}"):
-        table = open_table(path, **reading._asdict())
+        table = open_table(path, **reading)
         ready, asked = prepare.prepare_again(saved, table, console.note)
     X = fill_gaps(saved.model, ready.X, saved.recipe, console.note)
     score = _score(console, saved.model, X, ready)

@@ -9,7 +9,7 @@ from sklearn.utils import check_array
 
 from gnomon.estimators import check_integer, check_option
 from gnomon.estimators.ppca import PPCA
-from gnomon.tools.compare.run import score_candidates
+from gnomon.tools.compare.run import Settings, score_candidates
 from gnomon.tools.compare.scoring import MEASURES, read_problem, row_splits
 from gnomon.tools.compare.trials import smallest_good
 
@@ -164,8 +164,9 @@ def choose_dimension(
     if criterion == "prediction":
         if y is None:
             raise ValueError("y is None; criterion == 'prediction' needs outputs to predict")
-        running = {"n_jobs": n_jobs, "time_limit": None, "progress": progress}
-        settings = {"cv": cv, "seed": random_state, "running": running}
+        settings = Settings(
+            cv=cv, control=False, seed=random_state, n_jobs=n_jobs, progress=progress
+        )
         return _by_prediction(X, y, target, models, _sizes(n_components, np.shape(X)), settings)
     X = check_array(X, dtype=(np.float64, np.float32), input_name="X")
     sizes = _sizes(n_components, X.shape)
@@ -221,7 +222,7 @@ def _penalty(model, shape, q):
 
 def _by_prediction(X, y, target, models, sizes, settings):
     problem = read_problem(X, y, target=target)
-    scored = score_candidates(problem, models, sizes, control=False, **settings)
+    scored = score_candidates(problem, models, sizes, settings)
     rows = sorted(scored.rows, key=lambda row: (row.model, row.n_components))
     return DimensionChoice(
         [DimensionRow(r.model, r.n_components, r.score, r.sd) for r in rows],

@@ -8,6 +8,7 @@ import numpy as np
 import gnomon
 from gnomon.estimators import kind_of, labelled_rows
 from gnomon.exceptions import ModelFileError, TableError
+from gnomon.linalg.data import has_gaps
 from gnomon.tools import modelfile
 from gnomon.tools.recipe import SCALES, Recipe, apply, plan
 from gnomon.tools.tables import Table, as_numbers, as_texts, as_values, column_kind, open_table
@@ -121,11 +122,6 @@ def row_names(table, name, n_rows) -> np.ndarray:
         return np.arange(1, n_rows + 1)
     names = as_texts(table.column(name))
     return np.array(["" if value is None else value for value in names], dtype=object)
-
-
-def has_gaps(X) -> bool:
-    """Whether a dense X has missing values; a sparse one has none."""
-    return isinstance(X, np.ndarray) and bool(np.isnan(X).any())
 
 
 def without_gaps(X, recipe: Recipe):

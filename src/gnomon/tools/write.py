@@ -85,18 +85,13 @@ def imputed_columns(recipe: Recipe, table, filled, deviations) -> dict:
     (batch,) = table.batches()
     if recipe.matrix_names:
         return _imputed_matrix(recipe, batch.matrix, filled, deviations)
-    features = {f.column: f for f in recipe.features}
-    columns, start = {}, {}
-    position = 0
+    parts, stop = {}, 0
     for feature in recipe.features:
-        start[feature.column] = position
-        position += len(feature.names)
+        start, stop = stop, stop + len(feature.names)
+        parts[feature.column] = feature, filled[:, start:stop], deviations[:, start:stop]
+    columns: dict = {}
     for name, column in batch.columns.items():
-        if name not in features:
-            columns[name] = column
-            continue
-        part = slice(start[name], start[name] + len(features[name].names))
-        columns |= _imputed(features[name], column, filled[:, part], deviations[:, part])
+        columns |= _imputed(column, *parts[name]) if name in parts else {name: column}
     return columns
 
 
@@ -112,7 +107,7 @@ def _imputed_matrix(recipe, matrix, filled, deviations):
     return columns
 
 
-def _imputed(feature, column, filled, deviations):
+def _imputed(column, feature, filled, deviations):
     """A column with its gaps filled, and the standard deviations where it had any."""
     if feature.kind == "category":
         return _imputed_category(feature, column, filled)

@@ -1,10 +1,8 @@
 import numpy as np
-import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import ttest_1samp
-from sklearn.metrics import accuracy_score, f1_score, r2_score
 
-from gnomon.tools.compare.scoring import measure, nearest_rows, predict, read_problem
+from gnomon.tools.compare.scoring import read_problem
 from gnomon.tools.compare.trials import holm, paired_test, smallest_good, structure_test
 
 
@@ -41,47 +39,6 @@ def test_the_smallest_size_within_an_error_is_chosen():
 def test_a_clearly_better_large_size_is_chosen():
     scores = np.array([[0.5, 0.5, 0.5, 0.5], [0.9, 0.8, 0.9, 0.8]])
     assert smallest_good([1, 2], scores, 0.25) == 2
-
-
-def test_measures_are_those_of_scikit_learn(rng):
-    y, guess = rng.integers(3, size=30), rng.integers(3, size=30)
-    assert_allclose(measure("classes", y, guess), accuracy_score(y, guess))
-    labels, marks = rng.integers(2, size=(30, 4)), rng.integers(2, size=(30, 4))
-    expected = f1_score(labels, marks, average="macro")
-    assert_allclose(measure("multilabel", labels, marks), expected)
-    values, guesses = rng.standard_normal((30, 2)), rng.standard_normal((30, 2))
-    assert_allclose(measure("numeric", values, guesses), r2_score(values, guesses))
-    assert_allclose(
-        measure("numeric", values[:, 0], guesses[:, 0]), r2_score(values[:, 0], guesses[:, 0])
-    )
-
-
-@pytest.mark.parametrize("kind", ["classes", "numeric", "multilabel"])
-def test_measures_take_many_truths_at_once(rng, kind):
-    shape = (20, 3) if kind == "multilabel" else (20,)
-    truths = rng.integers(2, size=(5, *shape)).astype(float)
-    guess = rng.integers(2, size=shape).astype(float)
-    expected = [measure(kind, truth, guess) for truth in truths]
-    assert_allclose(measure(kind, truths, guess), expected)
-
-
-def test_nearest_rows_are_the_nearest(rng):
-    Z, Z_test = rng.standard_normal((40, 3)), rng.standard_normal((10, 3))
-    distances = ((Z_test[:, None] - Z) ** 2).sum(axis=2)
-    order = np.argsort(distances, axis=1)
-    assert (nearest_rows(Z, Z_test, 1)[:, 0] == order[:, 0]).all()
-    found = np.sort(nearest_rows(Z, Z_test, 5), axis=1)
-    assert (found == np.sort(order[:, :5], axis=1)).all()
-
-
-def test_a_row_is_not_its_own_neighbour(rng):
-    Z = rng.standard_normal((30, 2))
-    assert not (nearest_rows(Z, Z, 1, skip_self=True)[:, 0] == np.arange(30)).any()
-
-
-def test_five_neighbours_vote_for_numbers(rng):
-    Z, y = np.arange(10.0)[:, None], np.arange(10.0)
-    assert_allclose(predict("nearest", "numeric", Z, y, np.array([[2.0]])), [2.0])
 
 
 def problem_of(y):

@@ -112,6 +112,7 @@ def test_the_rows_to_label_next_are_the_least_sure(subject, page):
 
 def test_the_code_in_the_report_makes_the_same_embedding(subject):
     names: dict = {}
+    assert "gnomon.tools" not in python_code(subject)
     exec(python_code(subject), names)
     assert_allclose(names["Z"], subject.Z)
 

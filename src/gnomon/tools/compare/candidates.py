@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from gnomon.estimators.labelled import LabelledOnly
+from gnomon.linalg.data import has_gaps
 from gnomon.tools.compare.scoring import Problem
 
 # A model that works with d x d matrices or dense rows gets this many leading components instead.
@@ -181,7 +182,7 @@ def _preparation(candidate, problem, n_train):
     steps: list = []
     d = problem.X.shape[1]
     is_sparse = sparse.issparse(problem.X)
-    if problem.has_gaps and not candidate.gaps:
+    if has_gaps(problem.X) and not candidate.gaps:
         steps.append(("impute", SimpleImputer(keep_empty_features=True)))
     if not is_sparse:
         steps.append(("scale", StandardScaler()))

@@ -278,15 +278,20 @@ def _draw_scores(comparison, ax):
 
 
 def _draw_dimension(comparison, ax):
-    for index, model in enumerate(dict.fromkeys(row.model for row in comparison.rows)):
-        rows = sorted(
-            (row for row in comparison.rows if row.model == model), key=lambda r: r.n_components
-        )
-        sizes, scores = [r.n_components for r in rows], [r.score for r in rows]
-        look = {"color": colour(index), "marker": marker(index), "ms": 4, "label": model}
-        ax.errorbar(sizes, scores, yerr=[r.sd for r in rows], **look)
+    rows = sorted(comparison.rows, key=lambda row: row.n_components)
+    models = dict.fromkeys(row.model for row in comparison.rows)
+    points = {model: [row for row in rows if row.model == model] for model in models}
+    _draw_curves(ax, points, "n_components")
     ax.set(xlabel="number of components", ylabel=comparison.measure)
     ax.legend(fontsize="small", ncols=2)
+
+
+def _draw_curves(ax, points, x):
+    """Score with its deviation against a field of the points, a curve for each model."""
+    for index, (model, own) in enumerate(points.items()):
+        at, scores = [getattr(point, x) for point in own], [point.score for point in own]
+        look = {"color": colour(index), "marker": marker(index), "ms": 4, "label": model}
+        ax.errorbar(at, scores, yerr=[point.sd for point in own], **look)
 
 
 def _draw_control(comparison, ax):
@@ -305,11 +310,9 @@ def _draw_control(comparison, ax):
 def _draw_labels(comparison, ax):
     if not comparison.learning_curve:
         raise ValueError("this comparison has no learning curve; pass learning_curve to compare")
-    models = dict.fromkeys(point.model for point in comparison.learning_curve)
-    for index, model in enumerate(models):
-        points = [point for point in comparison.learning_curve if point.model == model]
-        labels, scores = [p.labels for p in points], [p.score for p in points]
-        look = {"color": colour(index), "marker": marker(index), "ms": 4, "label": model}
-        ax.errorbar(labels, scores, yerr=[p.sd for p in points], **look)
+    points = {point.model: [] for point in comparison.learning_curve}
+    for point in comparison.learning_curve:
+        points[point.model].append(point)
+    _draw_curves(ax, points, "labels")
     ax.set(xlabel="labels in training (for each class)", ylabel=comparison.measure)
     ax.legend(fontsize="small")

@@ -3,7 +3,7 @@
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -12,27 +12,11 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 
 from gnomon.estimators import check_integer, check_real
+from gnomon.tools.compare import scoring, trials
 from gnomon.tools.compare.candidates import Candidate, choose, make_pipeline_for, sizes_for
 from gnomon.tools.compare.result import Comparison, CurvePoint, recommend, refit_code
-from gnomon.tools.compare.scoring import (
-    FOLDS,
-    MEASURES,
-    Problem,
-    labelled_splits,
-    read_problem,
-    resolve_evaluator,
-)
-from gnomon.tools.compare.trials import (
-    LEVEL,
-    Outcome,
-    Row,
-    Trial,
-    deviation,
-    predictions,
-    run_trial,
-    structure_test,
-    table,
-)
+from gnomon.tools.compare.scoring import Problem
+from gnomon.tools.compare.trials import Outcome, Row, Trial, run_trial
 
 # With fewer labelled rows than this the folds are drawn several times.
 FEW_LABELS, REPEATS = 100, 3
@@ -134,27 +118,30 @@ def compare(
     >>> result.leader.model
     'LDA'
     """
-    problem = read_problem(
+    problem = scoring.read_problem(
         X, y, target=target, links=links, chunks=chunks, transductive=transductive
     )
     if time_limit is not None:
         time_limit = check_real("time_limit", time_limit, low=0, open_low=True)
-    running = {"n_jobs": n_jobs, "time_limit": time_limit, "progress": progress}
-    done = score_candidates(
-        problem,
-        models,
-        n_components,
-        evaluate=evaluate,
-        cv=cv,
-        control=control,
-        seed=random_state,
-        running=running,
-    )
+    settings = Settings(evaluate, cv, control, random_state, n_jobs, time_limit, progress)
+    done = score_candidates(problem, models, n_components, settings)
     if learning_curve is not None and not done.stopped:
-        trials = _curve_trials(done, learning_curve, random_state)
-        more = run_trials(problem, trials, done.evaluator, **running)
+        planned = _curve_trials(done, learning_curve, random_state)
+        more = run_trials(problem, planned, done.evaluator, settings)
         done = done._replace(outcomes=done.outcomes + more.outcomes, stopped=more.stopped)
     return _conclude(problem, done, random_state)
+
+
+class Settings(NamedTuple):
+    """How candidates are scored, on which splits, and how the trials are run; as in `compare`."""
+
+    evaluate: Any = "auto"
+    cv: Any = None
+    control: bool = True
+    seed: int = 0
+    n_jobs: int | None = None
+    time_limit: float | None = None
+    progress: Any = "auto"
 
 
 class Scored(NamedTuple):
@@ -169,36 +156,26 @@ class Scored(NamedTuple):
     rows: list[Row]
 
 
-def score_candidates(
-    problem: Problem,
-    models,
-    n_components,
-    *,
-    evaluate="auto",
-    cv=None,
-    control=True,
-    seed=0,
-    running: Mapping,
-) -> Scored:
+def score_candidates(problem: Problem, models, n_components, settings: Settings) -> Scored:
     """Every candidate that applies, with every number of components, on every split."""
-    evaluator = resolve_evaluator(evaluate, problem.kind)
-    check_integer("random_state", seed, low=0)
+    evaluator = scoring.resolve_evaluator(settings.evaluate, problem.kind)
+    check_integer("random_state", settings.seed, low=0)
     candidates, skipped = choose(problem, models)
-    splits = _splits(problem, cv, seed)
-    sizes = [
-        check_integer("n_components", size, low=1) for size in np.atleast_1d(n_components).tolist()
-    ]
-    trials = _trials(problem, candidates, sizes, splits, control, seed)
-    runs = run_trials(problem, trials, evaluator, **running)
-    rows = table(runs.outcomes, _test_share(problem, splits))
+    splits = _splits(problem, settings.cv, settings.seed)
+    sizes = np.atleast_1d(n_components).tolist()
+    sizes = [check_integer("n_components", size, low=1) for size in sizes]
+    planned = _trials(problem, candidates, sizes, splits, settings)
+    runs = run_trials(problem, planned, evaluator, settings)
+    rows = trials.table(runs.outcomes, _test_share(problem, splits))
     return Scored(candidates, skipped, evaluator, splits, *runs, rows)
 
 
 def _splits(problem, cv, seed):
     few = cv is None and problem.labelled.sum() < FEW_LABELS
-    repeats = range(REPEATS if few else 1)
-    cv = FOLDS if cv is None else cv
-    return [split for repeat in repeats for split in labelled_splits(problem, cv, seed + repeat)]
+    cv, splits = scoring.FOLDS if cv is None else cv, []
+    for repeat in range(REPEATS if few else 1):
+        splits += scoring.labelled_splits(problem, cv, seed + repeat)
+    return splits
 
 
 def _test_share(problem, splits):
@@ -207,18 +184,18 @@ def _test_share(problem, splits):
     return float(np.mean([len(test) / max(known[train].sum(), 1) for train, test in splits]))
 
 
-def _trials(problem, candidates, sizes, splits, control, seed):
+def _trials(problem, candidates, sizes, splits, settings):
     """All trials, a whole split after the other, so that an early end leaves models paired."""
-    trials, controlled = [], 0
+    planned, controlled = [], 0
     for index, (train, test) in enumerate(splits):
-        shuffled = control and controlled < CONTROL_ROWS
+        shuffled, seed = settings.control and controlled < CONTROL_ROWS, settings.seed + index
         controlled += len(test)
         for labels in ("real", "permuted") if shuffled else ("real",):
             for candidate in candidates:
                 own = sizes_for(candidate, problem, sizes, len(train))
                 for part in [tuple(own)] if candidate.nested else [(size,) for size in own]:
-                    trials.append(Trial(candidate, part, index, train, test, labels, seed + index))
-    return trials
+                    planned.append(Trial(candidate, part, index, train, test, labels, seed))
+    return planned
 
 
 def _curve_trials(done, learning_curve, seed):
@@ -234,12 +211,12 @@ def _curve_trials(done, learning_curve, seed):
 
 
 def _conclude(problem, done, seed):
-    measure, structure_p = MEASURES[problem.kind], 1.0
+    measure, structure_p = scoring.MEASURES[problem.kind], 1.0
     if done.rows:
-        rng = np.random.default_rng(seed)
-        structure_p = structure_test(problem, predictions(done.outcomes, done.splits), rng)
+        predicted = trials.predictions(done.outcomes, done.splits)
+        structure_p = trials.structure_test(problem, predicted, np.random.default_rng(seed))
     leader = next((row for row in done.rows if row.chosen), None)
-    structure = structure_p < LEVEL
+    structure = structure_p < trials.LEVEL
     pipeline, code = (None, "") if leader is None else _refit(problem, done, leader)
     evaluator = done.evaluator
     return Comparison(
@@ -279,7 +256,10 @@ def _curve(outcomes: Sequence[Outcome]) -> list[CurvePoint]:
     for outcome in outcomes:
         if isinstance(outcome.labels, int) and not outcome.error:
             scores[outcome.model, outcome.labels].append(outcome.score)
-    return [CurvePoint(*key, float(np.mean(s)), deviation(s)) for key, s in sorted(scores.items())]
+    return [
+        CurvePoint(*key, float(np.mean(own)), trials.deviation(own))
+        for key, own in sorted(scores.items())
+    ]
 
 
 def _first_of(outcomes: Sequence[Outcome], field) -> dict[str, str]:
@@ -298,41 +278,42 @@ class Runs(NamedTuple):
     stopped: str
 
 
-def run_trials(problem, trials, evaluator, *, n_jobs, time_limit, progress) -> Runs:
+def run_trials(problem, planned, evaluator, settings) -> Runs:
     """Run trials until they end, the time is up, or the user interrupts."""
-    deadline = None if time_limit is None else time.monotonic() + time_limit
+    limit = settings.time_limit
+    deadline = None if limit is None else time.monotonic() + limit
     started: list[int] = []
     outcomes: list[Outcome] = []
     stopped = ""
 
     def due():
-        for index, trial in enumerate(trials):
+        for index, trial in enumerate(planned):
             if deadline is not None and time.monotonic() > deadline:
                 return
             started.append(index)
             yield trial
 
-    with _bar(len(trials), progress) as advance:
+    with _bar(len(planned), settings.progress) as advance:
         try:
-            for done in _execute(problem, due(), evaluator, n_jobs):
+            for done in _execute(problem, due(), evaluator, settings.n_jobs):
                 outcomes += done
                 advance(f"{done[0].model}, split {done[0].split + 1}")
         except KeyboardInterrupt:
             stopped = "interrupted"
-    if not stopped and len(started) < len(trials):
-        stopped = f"the time limit of {time_limit:g} s was reached"
+    if not stopped and len(started) < len(planned):
+        stopped = f"the time limit of {limit:g} s was reached"
     return Runs(outcomes, stopped)
 
 
-def _execute(problem, trials, evaluator, n_jobs) -> Iterator[list[Outcome]]:
+def _execute(problem, planned, evaluator, n_jobs) -> Iterator[list[Outcome]]:
     if effective_n_jobs(n_jobs) == 1:
-        for trial in trials:
+        for trial in planned:
             yield run_trial(problem, trial, evaluator)
         return
     # One thread of BLAS for each process, or the processes would fight for the cores.
     with parallel_config(backend="loky", inner_max_num_threads=1):
         pool = Parallel(n_jobs=n_jobs, return_as="generator_unordered", pre_dispatch="n_jobs")
-        yield from pool(delayed(run_trial)(problem, trial, evaluator) for trial in trials)
+        yield from pool(delayed(run_trial)(problem, trial, evaluator) for trial in planned)
 
 
 @contextmanager
@@ -349,23 +330,12 @@ def _bar(total, progress) -> Iterator[Callable[[str], None]]:
 
 
 def _rich_bar(total):
+    from rich import progress
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
 
-    columns = (
-        TextColumn("comparing"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}"),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    counts = progress.BarColumn(), progress.MofNCompleteColumn(), progress.TimeRemainingColumn()
+    name, step = (progress.TextColumn(text) for text in ("comparing", "{task.description}"))
+    with progress.Progress(name, *counts, step, console=Console(stderr=True)) as bar:
         task = bar.add_task("", total=total)
         yield lambda text: bar.update(task, advance=1, description=text)
 

@@ -9,7 +9,6 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, RidgeClassifier, RidgeCV
 from sklearn.model_selection import KFold
@@ -44,29 +43,11 @@ LARGE = 5e6
 RESAMPLES = 500
 
 
-class Outputs(NamedTuple):
-    """Y in one coding: classes as 0, 1, ... and -1 where unlabelled, others with NaN there."""
-
-    y: np.ndarray
-    kind: str
-    labelled: np.ndarray
-    names: np.ndarray
-
-
-def read_outputs(y, target="auto") -> Outputs:
-    """Outputs of the kind that is asked for, or of the kind that they are."""
-    check_option("target", target, ("auto", *KINDS))
-    kind = kind_of(y) if target == "auto" else target
-    if kind == "classes":
-        classes = read_classes(y, len(y))
-        return Outputs(classes.labels, kind, classes.labelled, classes.names)
-    return Outputs(as_floats(y), kind, labelled_rows(y, kind), np.array([]))
-
-
 class Problem(NamedTuple):
-    """Inputs, outputs as in `Outputs`, and what else is known of the rows.
+    """Inputs, outputs in one coding, and what else is known of the rows.
 
-    ``told`` says that y alone would be taken for another kind than the one asked for.
+    Classes are 0, 1, ... with -1 for unlabelled rows; other outputs have NaN there. ``told``
+    says that y alone would be taken for another kind than the one asked for.
     """
 
     X: Any
@@ -84,10 +65,15 @@ class Problem(NamedTuple):
         """Number of classes, 0 for numbers."""
         return len(self.names)
 
-    @property
-    def has_gaps(self) -> bool:
-        """Whether X has missing values."""
-        return not sparse.issparse(self.X) and bool(np.isnan(self.X).any())
+
+def code_problem(X, y, target="auto", **known) -> Problem:
+    """Outputs in the coding of the kind that is asked for, or of the kind that they are."""
+    check_option("target", target, ("auto", *KINDS))
+    kind = kind_of(y) if target == "auto" else target
+    if kind == "classes":
+        classes = read_classes(y, len(y))
+        return Problem(X, classes.labels, kind, classes.labelled, classes.names, **known)
+    return Problem(X, as_floats(y), kind, labelled_rows(y, kind), np.array([]), **known)
 
 
 def read_problem(X, y, *, target="auto", links=None, chunks=None, transductive="auto") -> Problem:
@@ -107,22 +93,20 @@ def read_problem(X, y, *, target="auto", links=None, chunks=None, transductive="
     y = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
     if len(y) != X.shape[0]:
         raise ValueError(f"y has {len(y)} rows, X has {X.shape[0]}; both must be equal")
-    outputs = read_outputs(y, target)
-    _check_enough(outputs)
-    told = {kind_of(y), kind_of(outputs.y)} != {outputs.kind}
     chunks = None if chunks is None else np.asarray(chunks)
     if links is not None and not isinstance(links, Links):
         links = Links(links)
     transductive = links is not None if transductive == "auto" else bool(transductive)
-    return Problem(X, *outputs, links, chunks, transductive, told)
+    problem = code_problem(X, y, target, links=links, chunks=chunks, transductive=transductive)
+    _check_enough(problem)
+    return problem._replace(told={kind_of(y), kind_of(problem.y)} != {problem.kind})
 
 
-def _check_enough(outputs):
-    if outputs.labelled.sum() < 4:
-        raise ValueError(
-            f"y has {outputs.labelled.sum()} labelled rows; at least 4 are needed to compare on"
-        )
-    if outputs.kind == "classes" and len(outputs.names) < 2:
+def _check_enough(problem):
+    known = problem.labelled.sum()
+    if known < 4:
+        raise ValueError(f"y has {known} labelled rows; at least 4 are needed to compare on")
+    if problem.kind == "classes" and problem.n_classes < 2:
         raise ValueError("y has one class with labelled rows; at least 2 classes are needed")
 
 
@@ -254,7 +238,7 @@ def held_out(model, X, y, kind, *, chunks=None, tell=lambda text: None) -> Score
         warnings.simplefilter("ignore")
         if kind is None or not hasattr(model, "predict"):
             return _likelihood(model, X) if hasattr(model, "score_samples") else None
-        problem = Problem(X, *read_outputs(y, kind), chunks=chunks)
+        problem = code_problem(X, y, kind, chunks=chunks)
         return _prediction(model, problem, tell) if _can_hold_out(problem) else None
 
 

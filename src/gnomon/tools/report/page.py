@@ -165,22 +165,15 @@ def steps(subject) -> list[str]:
 
 
 def _column_steps(recipe):
-    kinds = {
-        kind: [f.column for f in recipe.features if f.kind == kind]
-        for kind in ("number", "date", "category")
-    }
     how = "centred and divided by their standard deviation" if recipe.scaled else "centred"
-    lines = []
-    if kinds["number"]:
-        lines.append(f"Numbers were {how}: {_names(kinds['number'])}.")
-    if kinds["date"]:
-        lines.append(f"Dates were read as days and {how}: {_names(kinds['date'])}.")
-    if kinds["category"]:
-        lines.append(
-            "Categories became an indicator for each level but the most frequent, those of a "
-            f"column together with the weight of one number: {_names(kinds['category'])}."
-        )
-    return lines
+    texts = {
+        "number": f"Numbers were {how}",
+        "date": f"Dates were read as days and {how}",
+        "category": "Categories became an indicator for each level but the most frequent, those "
+        "of a column together with the weight of one number",
+    }
+    columns = {kind: [f.column for f in recipe.features if f.kind == kind] for kind in texts}
+    return [f"{texts[kind]}: {_names(names)}." for kind, names in columns.items() if names]
 
 
 def python_code(subject) -> str:
