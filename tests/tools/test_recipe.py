@@ -159,3 +159,15 @@ def test_the_most_frequent_level_is_the_reference():
     tally = recipe.Tally("text")
     tally.levels, tally.n = {"b": 5, "a": 3, "c": 2}, 10
     assert tally.feature("k", True).names == ["k=a", "k=c"]
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_a_constant_column_of_a_matrix_is_not_blown_up(tmp_path, make):
+    """The mean of many 0.1 is not 0.1 to the last bit."""
+    X = np.column_stack([np.full(1001, 0.1), np.arange(1001.0)])
+    if make is np.asarray:
+        np.savez(tmp_path / "t.npz", X=X)
+    else:
+        sparse.save_npz(tmp_path / "t.npz", make(X))
+    rule = plan(open_table(tmp_path / "t.npz"), scale="standard")
+    assert_allclose(rule.matrix_scale, [1, X[:, 1].std()])

@@ -17,7 +17,6 @@ from scipy import sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from gnomon.exceptions import TableError
-from gnomon.linalg.standardize import varies
 from gnomon.tools.tables import NUMBER, Table, as_numbers, as_texts, column_kind
 
 # A text column with more levels is names or prose: an indicator for each would drown the rest.
@@ -257,12 +256,13 @@ def _plan_matrix(table, scaled):
         center = None if sparse.issparse(X) else np.nanmean(X, axis=0)
         return Recipe([], list(table.features), center, None, {}, False)
     if sparse.issparse(X):
-        mean, variance = mean_variance_axis(X, axis=0)
+        center, (_, variance) = None, mean_variance_axis(X, axis=0)
+        low, high = X.min(axis=0).toarray(), X.max(axis=0).toarray()
     else:
-        mean, variance = np.nanmean(X, axis=0), np.nanvar(X, axis=0)
-    sd = np.sqrt(variance)
-    scale = np.where(varies(sd, mean), sd, 1.0)
-    center = None if sparse.issparse(X) else mean
+        center, variance = np.nanmean(X, axis=0), np.nanvar(X, axis=0)
+        low, high = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
+    # The mean of a constant column rounds, so that its variance need not be zero.
+    scale = np.where(low.ravel() < high.ravel(), np.sqrt(variance), 1.0)
     return Recipe([], list(table.features), center, scale, {}, True)
 
 
