@@ -250,23 +250,15 @@ def _write_report(console, path, subject, *, command=None, comparison=None):
 
 
 def _conclude(console, subject, report_path):
-    n, d = subject.n_rows, subject.ready.X.shape[1]
-    labelled = "" if subject.labelled is None else f", {int(subject.labelled.sum())} labelled"
-    pairs = {
-        "model": f"{type(subject.model).__name__}, {subject.Z.shape[1]} dimensions",
-        "rows": f"{n}{labelled}",
-        "features": f"{d}",
-    }
+    n, d, q = subject.n_rows, subject.ready.X.shape[1], subject.Z.shape[1]
+    name, labelled = type(subject.model).__name__, subject.labelled
+    known = None if labelled is None else int(labelled.sum())
+    rows = f"{n}" if known is None else f"{n}, {known} labelled"
+    pairs = {"model": f"{name}, {q} dimensions", "rows": rows, "features": f"{d}"}
     if subject.score is not None:
         pairs["held out"] = describe(subject.score)
-    plain = {
-        "model": type(subject.model).__name__,
-        "dimensions": subject.Z.shape[1],
-        "rows": n,
-        "features": d,
-        "labelled": None if subject.labelled is None else int(subject.labelled.sum()),
-        "held out": None if subject.score is None else subject.score._asdict(),
-    }
+    plain = {"model": name, "dimensions": q, "rows": n, "features": d, "labelled": known}
+    plain["held out"] = None if subject.score is None else subject.score._asdict()
     console.result(pairs | {"report": str(report_path)}, plain)
 
 

@@ -22,6 +22,7 @@ from gnomon.exceptions import ModelFileError
 LONG_LIST = 16
 # What watches a fit is no part of the model.
 NOT_FITTED = ("_skl_callbacks", "_parent_callback_ctx")
+# Booleans, integers and floats of so many bytes are what safetensors holds.
 STORED_KINDS = "biuf"
 STORED_SIZES = (1, 2, 4, 8)
 SPARSE_PARTS = {"csr": ("data", "indices", "indptr"), "csc": ("data", "indices", "indptr")}

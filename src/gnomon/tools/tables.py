@@ -155,9 +155,8 @@ def _read_text(path, suffix, encoding, separator, decimal):
         "convert_options": csv.ConvertOptions(strings_can_be_null=True, decimal_point=decimal),
     }
     if large:
-        return _stream(
-            path, lambda: _explained(path, lambda: csv.open_csv(_source(path), **options))
-        )
+        schema = _explained(path, lambda: csv.open_csv(_source(path), **options).schema)
+        return _stream(path, schema, lambda: csv.open_csv(_source(path), **options))
     data = _explained(path, lambda: csv.read_csv(path, **options))
     data = data.rename_columns(_named(_explained(path, lambda: data.column_names)))
     _check_encoding(path, data.schema)
@@ -203,14 +202,13 @@ def _explained(path, read):
         raise TableError(f"{path} cannot be read: {text}") from error
 
 
-def _stream(path, open_reader):
+def _stream(path, schema, pieces):
     """A table whose batches are read when they are asked for."""
-    schema = open_reader().schema
     names = _named(_explained(path, lambda: schema.names))
     _check_encoding(path, schema)
 
     def batches() -> Iterator[Batch]:
-        reader = open_reader()
+        reader = _explained(path, pieces)
         while (piece := _explained(path, lambda: next(reader, None))) is not None:
             columns = [pa.chunked_array([column]) for column in piece.columns]
             yield Batch(piece.num_rows, dict(zip(names, columns, strict=True)))
@@ -225,22 +223,7 @@ def _read_parquet(path):
     size = sum(file.metadata.row_group(i).total_byte_size for i in range(file.num_row_groups))
     if size <= STREAM_ABOVE:
         return _from_arrow(path, _explained(path, file.read))
-
-    def open_reader():
-        pieces = parquet.ParquetFile(path).iter_batches(batch_size=BATCH_ROWS)
-        return _Reader(file.schema_arrow, pieces)
-
-    return _stream(path, open_reader)
-
-
-class _Reader:
-    """Batches with a schema, as Arrow's readers have it."""
-
-    def __init__(self, schema, pieces):
-        self.schema, self._pieces = schema, pieces
-
-    def __next__(self):
-        return next(self._pieces)
+    return _stream(path, file.schema_arrow, lambda: file.iter_batches(batch_size=BATCH_ROWS))
 
 
 def _read_feather(path):
@@ -248,13 +231,9 @@ def _read_feather(path):
 
     if path.stat().st_size <= STREAM_ABOVE:
         return _from_arrow(path, _explained(path, lambda: feather.read_table(path)))
-
-    def open_reader():
-        file = ipc.open_file(pa.memory_map(str(path)))
-        pieces = (file.get_batch(i) for i in range(file.num_record_batches))
-        return _Reader(file.schema, pieces)
-
-    return _explained(path, lambda: _stream(path, open_reader))
+    file = _explained(path, lambda: ipc.open_file(pa.memory_map(str(path))))
+    numbers = range(file.num_record_batches)
+    return _stream(path, file.schema, lambda: (file.get_batch(i) for i in numbers))
 
 
 def _read_matrix(path):

@@ -70,7 +70,7 @@ def prediction_batches(model, X, ids, rows=None):
 
 
 def prediction_columns(model, X, ids) -> dict:
-    """Names of the rows, prediction, and its probability or standard deviation."""
+    """Names of the rows, their predictions, and for classes the probabilities."""
     predicted = np.asarray(model.predict(X))
     if hasattr(model, "predict_proba"):
         proba = np.asarray(model.predict_proba(X))

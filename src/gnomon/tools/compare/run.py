@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -341,13 +342,8 @@ def _rich_bar(total):
 
 
 def _plain_bar(total):
-    count = 0
-
-    def advance(text):
-        nonlocal count
-        count += 1
-        sys.stderr.write(f"\rcomparing {count}/{total}  {text:<40}")
-        sys.stderr.flush()
-
-    yield advance
-    sys.stderr.write("\n")
+    number = count(1)
+    yield lambda text: print(
+        f"\rcomparing {next(number)}/{total}  {text:<40}", end="", file=sys.stderr, flush=True
+    )
+    print(file=sys.stderr)

@@ -83,38 +83,36 @@ def _failed(trial, size, error):
 
 
 def _run_size(problem, trial, evaluator, size, wanted):
-    candidate, fold = trial.candidate, _fold(problem, trial)
+    kind, fold = problem.kind, _fold(problem, trial)
+    X = take_rows(problem.X, fold.rows)
+    pipeline, seconds, memory = _fit(problem, trial, fold, X, size)
+    Z, Z_test = _embed(pipeline, X, problem, trial, fold.rows)
+    by_itself = evaluator == "own" and hasattr(pipeline, "predict")
+    name, outcomes = trial.candidate.name, []
+    for q in wanted:
+        seen = Z[fold.known, :q], fold.shown[fold.known]
+        if by_itself:
+            predicted = pipeline.predict(take_rows(problem.X, trial.test))
+        else:
+            predicted = predict(evaluator, kind, *seen, Z_test[:, :q])
+        score = float(measure(kind, fold.truth, predicted))
+        kept = predicted if trial.labels == "real" else None
+        figures = score, apparent(evaluator, kind, *seen), seconds, memory, kept
+        outcomes.append(Outcome(name, q, trial.split, trial.labels, *figures))
+    return outcomes
+
+
+def _fit(problem, trial, fold, X, size):
+    """The fitted pipeline, its seconds, and the memory of the first fit of each candidate."""
+    candidate = trial.candidate
     if candidate.below_classes:
         # Shuffled labels may leave a class out of training.
         size = min(size, len(np.unique(fold.shown[fold.known])) - 1)
     pipeline = make_pipeline_for(candidate, problem, size, fold.known)
-    X = take_rows(problem.X, fold.rows)
     target = fold.shown if problem.kind[0] in candidate.learns else None
     metered = trial.split == 0 and trial.labels == "real"
     extra = _fit_parameters(problem, trial, fold.rows)
-    seconds, memory = _timed_fit(pipeline, X, target, extra, metered)
-    Z, Z_test = _embed(pipeline, X, problem, trial, fold.rows)
-    outcomes = []
-    for q in wanted:
-        inputs = Z[fold.known, :q], fold.shown[fold.known]
-        if evaluator == "own" and hasattr(pipeline, "predict"):
-            predicted = pipeline.predict(take_rows(problem.X, trial.test))
-        else:
-            predicted = predict(evaluator, problem.kind, *inputs, Z_test[:, :q])
-        outcomes.append(
-            Outcome(
-                candidate.name,
-                q,
-                trial.split,
-                trial.labels,
-                score=float(measure(problem.kind, fold.truth, predicted)),
-                apparent=apparent(evaluator, problem.kind, *inputs),
-                seconds=seconds,
-                memory=memory,
-                predicted=predicted if trial.labels == "real" else None,
-            )
-        )
-    return outcomes
+    return pipeline, *_timed_fit(pipeline, X, target, extra, metered)
 
 
 class _Fold(NamedTuple):

@@ -31,8 +31,6 @@ from gnomon.tools.write import latent
 MOST_POINTS = 100_000
 # In a column of levels, the number that stands for none.
 NO_LEVEL = 65535
-# Axes that one can choose among.
-MOST_AXES = 6
 # A column with more texts than this has no colours for them.
 MOST_LEVELS = 60
 # Room for the columns to colour by, and for covariances; a page of more would open slowly.
@@ -254,7 +252,7 @@ def payload(subject) -> dict:
 
 def _axes(subject):
     """Coordinates, covariances and names; a single axis gets a second one that only spreads."""
-    q = min(subject.Z.shape[1], MOST_AXES)
+    q = min(subject.Z.shape[1], sections.MOST_AXES)
     names = axis_names(subject.model, q)
     if q > 1:
         return subject.Z, subject.covariance, names
