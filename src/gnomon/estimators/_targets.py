@@ -54,13 +54,14 @@ def labelled_rows(y, kind="auto", classes=()) -> np.ndarray:
     return ~np.isnan(values.reshape(len(values), -1)).any(axis=1)
 
 
-def permuted_labels(y, rng) -> np.ndarray:
+def permuted_labels(y, rng, labelled=None) -> np.ndarray:
     """A copy of y with its labels permuted among the labelled rows; unlabelled rows stay so.
 
-    The control of every supervised fit: what it finds with these labels is not there.
+    The control of every supervised fit: what it finds with these labels is not there. The mask
+    ``labelled`` is for a y whose labelled rows are known.
     """
     y = np.array(as_array(y))
-    rows = np.flatnonzero(labelled_rows(y))
+    rows = np.flatnonzero(labelled_rows(y) if labelled is None else labelled)
     y[rows] = y[rng.permutation(rows)]
     return y
 

@@ -1,4 +1,4 @@
-"""The model that a question asks for, and what it says of the rows of a table."""
+"""The model that a question asks for, its number of dimensions, and what its fit takes."""
 
 from typing import Any, NamedTuple
 
@@ -8,8 +8,10 @@ from threadpoolctl import threadpool_limits
 
 import gnomon
 from gnomon.exceptions import TableError
+from gnomon.linalg.data import has_gaps
+from gnomon.tools.compare.scoring import LARGE
 from gnomon.tools.dimension import DimensionChoice
-from gnomon.tools.workflow import Prepared, Question
+from gnomon.tools.prepare import PreparedTable, Question, without_gaps
 
 MODELS = {
     "ppca": "PPCA",
@@ -23,21 +25,44 @@ MODELS = {
 OWN_CHOICE = ("ppca", "bsdr")
 # Sizes that are tried for the others; a picture has two dimensions at least.
 SIZES = (2, 3, 5, 8, 13)
+# What is taken for a table that is too large to try sizes on.
 MOST_COMPONENTS = 10
-LARGE = 5e6
+# Entries of a table whose products take less time than starting threads for them.
 SMALL = 1e6
 
 
-class Built(NamedTuple):
+class ChosenModel(NamedTuple):
     """An estimator, not fitted, and how its number of dimensions was chosen, if it was."""
 
     model: Any
     choice: DimensionChoice | None
 
 
-def build(asked: Question, ready: Prepared, note, *, progress=False) -> Built:
-    """The estimator that the question asks for."""
-    name = _choose(asked, ready)
+def choose_model(asked: Question, ready: PreparedTable, note, *, progress=False) -> ChosenModel:
+    """The estimator that the question asks for, or the one for what is known of the table."""
+    name = _name(asked, ready)
+    _check(name, asked, ready)
+    public = "BSDRRegressor" if name == "bsdr" and ready.kind == "numeric" else MODELS[name]
+    cls = getattr(gnomon, public)
+    components, choice = asked.components, None
+    own = name in OWN_CHOICE and np.prod(ready.X.shape) <= LARGE
+    if components == "auto" and not own:
+        components, choice = _dimension(public, ready, note, progress)
+    asked = asked._replace(components=components)
+    return ChosenModel(cls(**_parameters(cls, asked, name, ready.kind)), choice)
+
+
+def _name(asked, ready):
+    if asked.model != "auto":
+        return asked.model.lower()
+    if ready.links is not None:
+        return "prpca"
+    if ready.chunks is not None:
+        return "dcagm"
+    return "ppca" if ready.y is None else "sppca"
+
+
+def _check(name, asked, ready):
     if name not in MODELS:
         raise TableError(f"--model {name!r}; accepted are auto, {', '.join(MODELS)}")
     if name in ("dcagm", "bsdr") and ready.y is None:
@@ -47,14 +72,6 @@ def build(asked: Question, ready: Prepared, note, *, progress=False) -> Built:
     for option, only in (("links", "prpca"), ("chunks", "dcagm")):
         if getattr(asked, option) is not None and name != only:
             raise TableError(f"--{option} is for {only}, not for {name}")
-    public = "BSDRRegressor" if name == "bsdr" and ready.kind == "numeric" else MODELS[name]
-    cls = getattr(gnomon, public)
-    components, choice = asked.components, None
-    own = name in OWN_CHOICE and np.prod(ready.X.shape) <= LARGE
-    if components == "auto" and not own:
-        components, choice = _dimension(public, ready, note, progress)
-    asked = asked._replace(components=components)
-    return Built(cls(**_parameters(cls, asked, name, ready.kind)), choice)
 
 
 def _dimension(public, ready, note, progress):
@@ -70,22 +87,12 @@ def _dimension(public, ready, note, progress):
     sizes = [size for size in SIZES if size < min(n // 2, d)] or [1]
     options = {"models": [public], "n_components": sizes, "progress": progress}
     try:
-        choice = gnomon.choose_dimension(ready.X, ready.y, **options)
+        choice = gnomon.choose_dimension(ready.X, ready.y, target=ready.kind, **options)
     except ValueError as error:
         size = min(2, guess)
         note(f"{size} dimensions were taken; they could not be chosen: {error}")
         return size, None
     return choice.chosen.get(public, min(2, guess)), choice
-
-
-def _choose(asked, ready):
-    if asked.model != "auto":
-        return asked.model.lower()
-    if ready.links is not None:
-        return "prpca"
-    if ready.chunks is not None:
-        return "dcagm"
-    return "ppca" if ready.y is None else "sppca"
 
 
 def _parameters(cls, asked, name, kind):
@@ -107,18 +114,15 @@ def limit_threads(X):
 
 
 def fill_gaps(model, X, recipe, note):
-    """X without gaps, for a model that takes none: column means of the fit, and a note."""
-    if get_tags(model).input_tags.allow_nan or not hasattr(X, "dtype"):
-        return X
-    if not isinstance(X, np.ndarray) or not np.isnan(X).any():
+    """X as the model takes it: one that takes no gaps gets column means of the fit, and a note."""
+    if get_tags(model).input_tags.allow_nan or not has_gaps(X):
         return X
     gaps = int(np.isnan(X).sum())
     note(f"{type(model).__name__} takes no gaps; {gaps} were filled with column means")
-    means = np.nanmean(X, axis=0) if recipe.means is None else recipe.means
-    return np.where(np.isnan(X), means, X)
+    return without_gaps(X, recipe)
 
 
-def extra_inputs(model, ready: Prepared) -> dict:
+def extra_inputs(model, ready: PreparedTable) -> dict:
     """What else the model's fit takes of this table."""
     more = {}
     if ready.links is not None and type(model).__name__ == "PRPCA":
@@ -126,18 +130,3 @@ def extra_inputs(model, ready: Prepared) -> dict:
     if ready.chunks is not None and type(model).__name__ == "DCAGM":
         more["chunks"] = ready.chunks
     return more
-
-
-def latent(model, X):
-    """Coordinates (n, q) and their covariances (n, q, q), None for a model without them."""
-    Z = np.asarray(model.transform(X), dtype=float)
-    if not hasattr(model, "posterior"):
-        return Z, None
-    return Z, np.asarray(model.posterior(X).covariance)
-
-
-def standard_deviations(covariance):
-    """Square roots of the diagonals (n, q) of covariances (n, q, q), None of None."""
-    if covariance is None:
-        return None
-    return np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))

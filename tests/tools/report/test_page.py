@@ -10,8 +10,7 @@ from numpy.testing import assert_allclose
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("jinja2")
-from gnomon.tools.report import python_code, render, write_report
-from gnomon.tools.report.payload import as_script, payload
+from gnomon.tools.report.page import as_script, payload, python_code, render, write_report
 
 
 class Page(HTMLParser):
@@ -113,6 +112,7 @@ def test_the_rows_to_label_next_are_the_least_sure(subject, page):
 
 def test_the_code_in_the_report_makes_the_same_embedding(subject):
     names: dict = {}
+    assert "gnomon.tools" not in python_code(subject)
     exec(python_code(subject), names)
     assert_allclose(names["Z"], subject.Z)
 

@@ -15,7 +15,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from gnomon.estimators.labelled import LabelledOnly
-from gnomon.tools.comparison.problem import Problem
+from gnomon.linalg.data import has_gaps
+from gnomon.tools.compare.scoring import Problem
 
 # A model that works with d x d matrices or dense rows gets this many leading components instead.
 REDUCED = 100
@@ -71,9 +72,7 @@ PEERS = (
         below_classes=True,
         widest=500,
     ),
-    Candidate(
-        "PLS", "gnomon.tools.comparison.peers.PLSDiscriminant", learns="c", kinds="c", nested=True
-    ),
+    Candidate("PLS", "gnomon.peers.PLSDiscriminant", learns="c", kinds="c", nested=True),
     Candidate(
         "PLS", "sklearn.cross_decomposition.PLSRegression", learns="nm", kinds="nm", nested=True
     ),
@@ -106,13 +105,19 @@ LEARNT_SETTINGS = {"relation": "learnt", "temper": 10.0, "random_state": 0}
 GNOMON = (
     Candidate("PPCA", "gnomon.PPCA", gaps=True, sparse=True),
     Candidate(
-        "SPPCA", "gnomon.SPPCA", {"random_state": 0}, "cnm", unlabelled=True, gaps=True, sparse=True
+        "SPPCA",
+        "gnomon.SPPCA",
+        {"random_state": 0},
+        learns="cnm",
+        unlabelled=True,
+        gaps=True,
+        sparse=True,
     ),
     Candidate(
         "KernelSPPCA",
         "gnomon.KernelSPPCA",
         {"kernel": "rbf"},
-        "cnm",
+        learns="cnm",
         unlabelled=True,
         most_rows=2500,
     ),
@@ -123,14 +128,16 @@ GNOMON = (
         "DCAGM",
         "gnomon.DCAGM",
         {"random_state": 0},
-        "c",
-        "c",
+        learns="c",
+        kinds="c",
         unlabelled=True,
         takes_chunks=True,
         widest=200,
     ),
-    Candidate("BSDR", "gnomon.BSDR", BSDR_SETTINGS, "cm", "cm", widest=300),
-    Candidate("BSDR", "gnomon.BSDRRegressor", {"random_state": 0}, "n", "n", widest=300),
+    Candidate("BSDR", "gnomon.BSDR", BSDR_SETTINGS, learns="cm", kinds="cm", widest=300),
+    Candidate(
+        "BSDR", "gnomon.BSDRRegressor", {"random_state": 0}, learns="n", kinds="n", widest=300
+    ),
 )
 
 CANDIDATES = PEERS + GNOMON
@@ -164,6 +171,8 @@ def make_pipeline_for(candidate, problem, n_components, known) -> Pipeline:
     ``known`` masks the rows that are fitted with a label.
     """
     model = candidate.make(n_components)
+    if problem.told and candidate.estimator is None and "target" in model.get_params():
+        model.set_params(target=problem.kind)
     if candidate.learns and not candidate.unlabelled and not np.all(known):
         model = LabelledOnly(model)
     return Pipeline([*_preparation(candidate, problem, len(known)), ("model", model)])
@@ -173,7 +182,7 @@ def _preparation(candidate, problem, n_train):
     steps: list = []
     d = problem.X.shape[1]
     is_sparse = sparse.issparse(problem.X)
-    if problem.has_gaps and not candidate.gaps:
+    if has_gaps(problem.X) and not candidate.gaps:
         steps.append(("impute", SimpleImputer(keep_empty_features=True)))
     if not is_sparse:
         steps.append(("scale", StandardScaler()))
@@ -207,22 +216,11 @@ def _one(model, table):
 
 
 def _obstacle(candidate, problem):
-    if candidate.home and not _is_installed(candidate.home):
-        return f"{candidate.home.split('.')[0]} is not installed"
+    package = candidate.home.split(".")[0]
+    if package and find_spec(package) is None:
+        return f"{package} is not installed"
     if candidate.needs_links and problem.links is None:
         return "needs links"
     if candidate.most_rows and problem.X.shape[0] > candidate.most_rows:
         return f"more than {candidate.most_rows} rows"
     return ""
-
-
-def _is_installed(home):
-    package, name = home.split(".")[0], home.rsplit(".", 1)[1]
-    if home.count(".") == 1 and package == "gnomon":
-        return name in dir(import_module("gnomon"))
-    return find_spec(package) is not None
-
-
-def labels_for(candidate, problem: Problem, y) -> np.ndarray | None:
-    """What the candidate's fit is given for y; None if it learns from inputs alone."""
-    return y if problem.kind[0] in candidate.learns else None

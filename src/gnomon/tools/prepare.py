@@ -6,16 +6,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import gnomon
+from gnomon.estimators import kind_of, labelled_rows
 from gnomon.exceptions import ModelFileError, TableError
+from gnomon.linalg.data import has_gaps
 from gnomon.tools import modelfile
-from gnomon.tools.columns import as_numbers, as_texts, kind_of
-from gnomon.tools.evaluation import is_labelled
 from gnomon.tools.recipe import SCALES, Recipe, apply, plan
-from gnomon.tools.tables import Table, read_table
+from gnomon.tools.tables import Table, as_numbers, as_texts, as_values, column_kind, open_table
 
 TASKS = ("auto", "classes", "numeric")
-# A column of whole numbers with no more different values than this is read as classes.
-FEW_CLASSES = 20
+# So many classes are usual; more in a column of numbers may be measurements, and it is said.
+MANY_CLASSES = 20
 
 
 class Question(NamedTuple):
@@ -35,8 +35,8 @@ class Question(NamedTuple):
     seed: int = 0
 
 
-class Prepared(NamedTuple):
-    """A table as a model takes it."""
+class PreparedTable(NamedTuple):
+    """A table as models take it; `gnomon.read_table` says what the fields hold."""
 
     X: Any
     y: np.ndarray | None
@@ -46,8 +46,13 @@ class Prepared(NamedTuple):
     links: Any
     recipe: Recipe
 
+    @property
+    def labelled(self) -> np.ndarray | None:
+        """Mask of the rows with a label; None without a target."""
+        return None if self.y is None else labelled_rows(self.y, self.kind)
 
-class Fitted(NamedTuple):
+
+class SavedModel(NamedTuple):
     """A model from a file, with the rule for its tables."""
 
     model: Any
@@ -57,12 +62,9 @@ class Fitted(NamedTuple):
 
 def read_question(asked) -> Question:
     """The options of a command as a `Question`, checked."""
-    for name, value, options in (
-        ("--task", asked["task"], TASKS),
-        ("--scale", asked["scale"], SCALES),
-    ):
-        if value not in options:
-            raise TableError(f"{name} {value!r}; accepted are {', '.join(options)}")
+    for name, options in (("task", TASKS), ("scale", SCALES)):
+        if asked[name] not in options:
+            raise TableError(f"--{name} {asked[name]!r}; accepted are {', '.join(options)}")
     question = Question(**asked)
     return question._replace(
         components=read_number("--components", question.components, int),
@@ -80,13 +82,12 @@ def read_number(option, value, kind):
         raise TableError(f"{option} {value!r}; a number or auto is wanted") from None
 
 
-def prepare(table: Table, asked: Question, note) -> Prepared:
+def prepare(table: Table, asked: Question, note) -> PreparedTable:
     """X, y and what else the question names, from the table."""
-    roles = [asked.target, asked.id, asked.chunks, *asked.ignore]
     for name, role in ((asked.target, "target"), (asked.id, "id"), (asked.chunks, "chunk column")):
         if name is not None:
             table.check(name, role)
-    used = [name for name in roles if name]
+    used = [name for name in (asked.target, asked.id, asked.chunks, *asked.ignore) if name]
     recipe = plan(table, ignore=used, scale=asked.scale, report=note)
     for name, reason in recipe.left_out.items():
         note(f"column {name!r} {reason}; left out")
@@ -94,10 +95,25 @@ def prepare(table: Table, asked: Question, note) -> Prepared:
     ids = row_names(table, asked.id, X.shape[0])
     y, kind = _target(table, asked)
     if asked.target is not None:
-        _check_variety(table, asked.target, y, kind)
+        _check_variety(table, asked, y, kind, note)
     chunks = None if asked.chunks is None else _chunk_ids(table.column(asked.chunks))
     links = None if asked.links is None else _read_links(asked.links, ids)
-    return Prepared(X, y, kind, ids, chunks, links, recipe)
+    return PreparedTable(X, y, kind, ids, chunks, links, recipe)
+
+
+def prepare_again(saved: SavedModel, table: Table, note) -> tuple[PreparedTable, Question]:
+    """A table as a saved model takes it; the target where the table has it."""
+    asked = saved.asked
+    X = apply(saved.recipe, table, note)
+    if asked.target not in table.names:
+        asked = asked._replace(target=None)
+    if asked.id not in table.names:
+        asked = asked._replace(id=None)
+    y, kind = _target(table, asked)
+    if y is None:
+        asked = asked._replace(target=None)
+    ids = row_names(table, asked.id, X.shape[0])
+    return PreparedTable(X, y, kind, ids, None, None, saved.recipe), asked
 
 
 def row_names(table, name, n_rows) -> np.ndarray:
@@ -108,22 +124,15 @@ def row_names(table, name, n_rows) -> np.ndarray:
     return np.array(["" if value is None else value for value in names], dtype=object)
 
 
-def prepare_again(fitted: Fitted, table: Table, note) -> tuple[Prepared, Question]:
-    """A table as a fitted model takes it; the target where the table has it."""
-    asked = fitted.asked
-    X = apply(fitted.recipe, table, note)
-    if asked.target not in table.names:
-        asked = asked._replace(target=None)
-    if asked.id not in table.names:
-        asked = asked._replace(id=None)
-    y, kind = _target(table, asked)
-    if y is None:
-        asked = asked._replace(target=None)
-    ids = row_names(table, asked.id, X.shape[0])
-    return Prepared(X, y, kind, ids, None, None, fitted.recipe), asked
+def without_gaps(X, recipe: Recipe):
+    """X with column means of the fit in the gaps, for a model that takes none."""
+    if not has_gaps(X):
+        return X
+    means = np.nanmean(X, axis=0) if recipe.means is None else recipe.means
+    return np.where(np.isnan(X), means, X)
 
 
-def save_fit(model, path, ready: Prepared, asked: Question):
+def save_fit(model, path, ready: PreparedTable, asked: Question):
     """The model file with the rule for its tables, and what the target was taken for."""
     links = None if asked.links is None else str(asked.links)
     question = asked._replace(links=links, task=ready.kind or asked.task)._asdict()
@@ -131,7 +140,7 @@ def save_fit(model, path, ready: Prepared, asked: Question):
     return modelfile.save(model, path, notes=notes)
 
 
-def load_fit(path) -> Fitted:
+def load_fit(path) -> SavedModel:
     """What `save_fit` wrote."""
     model, notes = modelfile.read(path, lambda file: (file.model(), file.notes))
     if "recipe" not in notes:
@@ -139,7 +148,7 @@ def load_fit(path) -> Fitted:
             f"{path} was saved in Python, without a rule for tables; fit it with gnomon fit"
         )
     try:
-        return Fitted(model, Recipe.from_notes(notes["recipe"]), _question(notes["question"]))
+        return SavedModel(model, Recipe.from_notes(notes["recipe"]), _question(notes["question"]))
     except (TypeError, KeyError, AttributeError) as error:
         raise ModelFileError(f"{path} holds a rule for tables that cannot be read") from error
 
@@ -159,7 +168,9 @@ def _target(table, asked):
     missing = np.array([text is None or text == asked.unlabelled for text in texts])
     if missing.all():
         return None, None
-    kind = _task(column, texts[~missing], asked)
+    kind = asked.task
+    if kind == "auto":
+        kind = kind_of(as_values(column.filter(~missing)))
     if kind == "classes":
         return np.where(missing, None, texts), kind
     pairs = zip(texts, missing, strict=True)
@@ -170,41 +181,42 @@ def _target(table, asked):
     return values, kind
 
 
-def _task(column, texts, asked):
-    if asked.task != "auto":
-        return asked.task
-    whole = all(text.lstrip("-").isdigit() for text in texts)
-    if kind_of(column) == "number" and not (whole and len(set(texts)) <= FEW_CLASSES):
-        return "classes" if column.type == "bool" else "numeric"
-    return "classes"
-
-
-def _check_variety(table, name, y, kind):
+def _check_variety(table, asked, y, kind, note):
+    """Raise where no model could learn the target; say where it may be meant otherwise."""
+    name = f"the target {asked.target!r}"
     if y is None:
-        raise TableError(f"the target {name!r} of {table.path} has no value")
-    known = y[is_labelled(y)]
+        raise TableError(f"{name} of {table.path} has no value")
+    known = y[labelled_rows(y, kind)]
     values = set(known)
     if len(values) == 1:
         raise TableError(
-            f"the target {name!r} of {table.path} has only one value, {values.pop()!r}; "
-            "two at least are wanted"
+            f"{name} of {table.path} has only one value, {values.pop()!r}; two at least are wanted"
         )
-    if kind == "classes" and len(values) > max(FEW_CLASSES, len(known) // 2):
+    if kind != "classes":
+        return
+    many, hardly_repeat = len(values) > MANY_CLASSES, 2 * len(values) > len(known)
+    if many and hardly_repeat:
         raise TableError(
-            f"the target {name!r} of {table.path} has {len(values)} different texts in "
-            f"{len(known)} rows; it looks like a name, not like classes"
+            f"{name} of {table.path} has {len(values)} different values in {len(known)} rows; it "
+            "looks like a name, not like classes; if they are numbers, say --task numeric"
+        )
+    are_numbers = column_kind(table.column(asked.target)) == "number"
+    if (many or hardly_repeat) and are_numbers and asked.task == "auto":
+        note(
+            f"{name} has {len(values)} different whole numbers in {len(known)} rows, taken for "
+            "classes; if they are measurements, say --task numeric"
         )
 
 
 def _chunk_ids(column):
     texts = as_texts(column)
     present = sorted({text for text in texts if text is not None})
-    codes = {text: i for i, text in enumerate(present)}
-    return np.array([codes.get(text, -1) for text in texts])
+    numbers = {text: i for i, text in enumerate(present)}
+    return np.array([numbers.get(text, -1) for text in texts])
 
 
 def _read_links(path, ids):
-    edges = read_table(path)
+    edges = open_table(path)
     if len(edges.names) < 2:
         raise TableError(f"{path} has one column; two with the names of linked rows are wanted")
     ends = [as_texts(edges.column(name)) for name in edges.names[:2]]
@@ -226,7 +238,7 @@ def _read_links(path, ids):
 def _link_weights(edges):
     name = edges.names[2]
     column = edges.column(name)
-    if kind_of(column) != "number":
+    if column_kind(column) != "number":
         raise TableError(
             f"{edges.path}: column {name!r} holds {column.type}; weights of links are numbers"
         )

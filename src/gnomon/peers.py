@@ -1,4 +1,4 @@
-"""A peer that scikit-learn has in another form."""
+"""A peer of gnomon's models that scikit-learn has in another form; `gnomon.compare` takes it."""
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -20,10 +20,14 @@ class PLSDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     pls_ : PLSRegression
         The fitted regression on the indicators.
 
+    See Also
+    --------
+    gnomon.compare : Which projection suits this data.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from gnomon.tools.comparison.peers import PLSDiscriminant
+    >>> from gnomon.peers import PLSDiscriminant
     >>> X, y = load_iris(return_X_y=True)
     >>> PLSDiscriminant().fit(X, y).transform(X).shape
     (150, 2)
@@ -33,13 +37,37 @@ class PLSDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.n_components = n_components
 
     def fit(self, X, y):
-        """Regress the indicators of the classes on X."""
+        """Regress the indicators of the classes on X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs without gaps.
+        y : array-like of shape (n_samples,)
+            Classes; wrap it in `gnomon.LabelledOnly` where some rows have none.
+
+        Returns
+        -------
+        self : PLSDiscriminant
+            Fitted.
+        """
         indicators = LabelBinarizer().fit_transform(y).astype(float)
         self.pls_ = PLSRegression(self.n_components, scale=False).fit(X, indicators)
         self._n_features_out = self.n_components
         return self
 
     def transform(self, X):
-        """Scores of the rows of X."""
+        """Coordinates of the rows of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs without gaps.
+
+        Returns
+        -------
+        Z : ndarray of shape (n_samples, n_components)
+            Coordinates.
+        """
         check_is_fitted(self)
         return np.asarray(self.pls_.transform(X))

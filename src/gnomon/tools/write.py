@@ -8,24 +8,19 @@ import pyarrow as pa
 
 from gnomon.exceptions import TableError
 from gnomon.inference.checkpoint import atomic_file
-from gnomon.tools.building import latent, standard_deviations
-from gnomon.tools.columns import NUMBER, as_numbers, as_texts
 from gnomon.tools.recipe import Recipe, indicators_of
+from gnomon.tools.tables import BATCH_ROWS, MICROSECONDS_OF_A_DAY, NUMBER, as_numbers, as_texts
 
-# Rows that are written at a time.
-BATCH_ROWS = 2**16
 # A spreadsheet runs cells that begin like this; a quote before them keeps them text. Numbers,
 # as the class -1, do no harm.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def write_rows(path, columns: dict):
-    """Columns as csv or parquet, by the suffix; "-" is csv on standard output."""
-    return write_batches(path, [columns])
-
-
 def write_batches(path, batches: Iterable[dict]):
-    """Columns of some rows after those of others, in one file."""
+    """Columns of some rows after those of others as csv or parquet, by the suffix of the file.
+
+    The path "-" is csv on standard output.
+    """
     tables = (pa.table({k: pa.array(v, from_pandas=True) for k, v in b.items()}) for b in batches)
     if str(path) == "-":
         _write_csv(sys.stdout.buffer, tables)
@@ -48,6 +43,14 @@ def row_batches(n_rows, rows=None):
         yield part if rows is None else rows[part]
 
 
+def latent(model, X):
+    """Coordinates (n, q) and their covariances (n, q, q), None for a model without them."""
+    Z = np.asarray(model.transform(X), dtype=float)
+    if not hasattr(model, "posterior"):
+        return Z, None
+    return Z, np.asarray(model.posterior(X).covariance)
+
+
 def embedding_batches(model, X, ids, target=None):
     """Names of the rows, coordinates, their standard deviations, and the target if given."""
     for part in row_batches(X.shape[0]):
@@ -55,7 +58,7 @@ def embedding_batches(model, X, ids, target=None):
         columns = {"row": ids[part]}
         columns |= {f"z{j + 1}": Z[:, j] for j in range(Z.shape[1])}
         if covariance is not None:
-            sd = standard_deviations(covariance)
+            sd = np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
             columns |= {f"sd{j + 1}": sd[:, j] for j in range(Z.shape[1])}
         yield columns | {name: values[part] for name, values in (target or {}).items()}
 
@@ -67,7 +70,7 @@ def prediction_batches(model, X, ids, rows=None):
 
 
 def prediction_columns(model, X, ids) -> dict:
-    """Names of the rows, prediction, and its probability or standard deviation."""
+    """Names of the rows, their predictions, and for classes the probabilities."""
     predicted = np.asarray(model.predict(X))
     if hasattr(model, "predict_proba"):
         proba = np.asarray(model.predict_proba(X))
@@ -82,18 +85,13 @@ def imputed_columns(recipe: Recipe, table, filled, deviations) -> dict:
     (batch,) = table.batches()
     if recipe.matrix_names:
         return _imputed_matrix(recipe, batch.matrix, filled, deviations)
-    features = {f.column: f for f in recipe.features}
-    columns, start = {}, {}
-    position = 0
+    parts, stop = {}, 0
     for feature in recipe.features:
-        start[feature.column] = position
-        position += len(feature.names)
+        start, stop = stop, stop + len(feature.names)
+        parts[feature.column] = feature, filled[:, start:stop], deviations[:, start:stop]
+    columns: dict = {}
     for name, column in batch.columns.items():
-        if name not in features:
-            columns[name] = column
-            continue
-        part = slice(start[name], start[name] + len(features[name].names))
-        columns |= _imputed(features[name], column, filled[:, part], deviations[:, part])
+        columns |= _imputed(column, *parts[name]) if name in parts else {name: column}
     return columns
 
 
@@ -109,7 +107,7 @@ def _imputed_matrix(recipe, matrix, filled, deviations):
     return columns
 
 
-def _imputed(feature, column, filled, deviations):
+def _imputed(column, feature, filled, deviations):
     """A column with its gaps filled, and the standard deviations where it had any."""
     if feature.kind == "category":
         return _imputed_category(feature, column, filled)
@@ -117,7 +115,7 @@ def _imputed(feature, column, filled, deviations):
     gaps = np.isnan(raw)
     values = np.where(gaps, filled[:, 0] * feature.scale + feature.center, raw)
     if feature.kind == "date":
-        values = (values * 86_400e6).astype("M8[us]")
+        values = (values * MICROSECONDS_OF_A_DAY).astype("M8[us]")
     if not gaps.any():
         return {feature.column: values}
     sd = np.where(gaps, deviations[:, 0] * feature.scale, np.nan)

@@ -1,17 +1,16 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.datasets import load_diabetes, load_iris
-from sklearn.decomposition import PCA, FastICA
+from sklearn.decomposition import PCA
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import gnomon
 from gnomon import SemiSupervisedSplit
-from gnomon.tools.comparison import running
+from gnomon.tools.compare import run as running
 
 LINEAR = ("PCA", "whitened PCA", "LDA", "PLS", "PPCA")
 MOST = (*LINEAR, "kernel PCA", "SPPCA")
@@ -134,35 +133,6 @@ def test_best_is_marked_only_where_the_test_supports_it():
     assert [row.mark for row in same.rows] == ["tied", "tied"]
 
 
-def test_the_code_refits_the_leader():
-    X, y = load_iris(return_X_y=True)
-    y = np.where(np.arange(150) % 3, y, -1)
-    result = gnomon.compare(X, y, models=["LDA", "PCA"], n_components=2, cv=3)
-    names = {"X": X, "y": y}
-    exec(result.snippet(), names)
-    assert_allclose(names["Z"], result.pipeline.fit(X, y).transform(X))
-
-
-@pytest.mark.parametrize("model", [*LINEAR, "kernel PCA", "NCA"])
-def test_every_peer_takes_partly_labelled_rows(model):
-    X, y = load_iris(return_X_y=True)
-    y = np.where(np.arange(150) % 3, y, -1)
-    result = gnomon.compare(X, y, models=[model], n_components=(1, 2), cv=2)
-    assert not result.failed
-    assert result.leader.score > 0.7
-
-
-@pytest.mark.slow
-def test_umap_takes_part_where_it_is_installed():
-    pytest.importorskip("umap")
-    X, y = load_iris(return_X_y=True)
-    y[::3] = -1
-    result = gnomon.compare(X, y, models=["UMAP"], n_components=2, cv=3)
-    assert not result.failed
-    # The bar of the other peers.
-    assert result.leader.score > 0.7
-
-
 def test_a_model_that_fails_is_reported_and_the_others_go_on():
     class Broken(TransformerMixin, BaseEstimator):
         def fit(self, X, y=None):
@@ -222,23 +192,6 @@ def test_several_labels_are_scored_by_f1(rng):
     assert result.leader.model == "PLS"
 
 
-def test_gaps_in_the_inputs_are_filled_for_those_that_need_it():
-    X, y = load_iris(return_X_y=True)
-    X[::7, 1] = np.nan
-    result = gnomon.compare(X, y, models=["PCA", "PPCA", "LDA"], n_components=2, cv=2)
-    assert not result.failed
-    assert "SimpleImputer" in gnomon.compare(X, y, models=["LDA"], n_components=2, cv=2).snippet()
-
-
-def test_sparse_inputs_stay_sparse_or_are_reduced(rng):
-    y = np.repeat([0, 1, 2], 40)
-    X = sparse.random_array((120, 300), density=0.05, rng=rng, format="csr")
-    X = (X + sparse.csr_array(np.eye(3)[y] @ (rng.random((3, 300)) > 0.8))).tocsr()
-    result = gnomon.compare(X, y, models=["PCA", "LDA", "PPCA"], n_components=2, cv=2)
-    assert not result.failed
-    assert result.leader.score > 0.9
-
-
 def linked(seed=0, n=90):
     """Faint content, three classes, links mostly inside a class."""
     rng = np.random.default_rng(seed)
@@ -258,14 +211,6 @@ def test_links_are_used_by_the_models_that_take_them(transductive):
     assert not result.failed
     assert result.leader.model.startswith("PRPCA")
     assert result.leader.mark == "best" or result.leader.score > result.rows[-1].score
-
-
-def test_the_code_of_a_linked_model_runs():
-    X, y, A = linked()
-    result = gnomon.compare(X, y, models=["PRPCA filter"], n_components=2, links=A, cv=3)
-    names = {"X": X, "y": y, "links": gnomon.Links(A)}
-    exec(result.snippet(), names)
-    assert names["Z"].shape == (90, 2)
 
 
 @pytest.mark.parametrize("model", ["SPPCA", "DCAGM", "BSDR"])
@@ -333,40 +278,6 @@ def test_own_prediction_is_made_anew_for_every_size():
     alone = gnomon.compare(X, y, n_components=1, **settings)
     (small,) = [row for row in together.rows if row.n_components == 1]
     assert_allclose(small.score, alone.leader.score)
-
-
-def test_an_estimator_of_the_users_takes_part():
-    X, y = load_iris(return_X_y=True)
-    ica = FastICA(random_state=0, whiten="unit-variance")
-    result = gnomon.compare(X, y, models=["PCA", ica], n_components=2, cv=2)
-    assert {row.model for row in result.rows} == {"PCA", "FastICA"}
-
-
-def test_the_table_becomes_a_data_frame_and_a_page():
-    pytest.importorskip("pandas")
-    X, y = load_iris(return_X_y=True)
-    result = gnomon.compare(X, y, models=["PCA", "LDA"], n_components=(1, 2), cv=2)
-    frame = result.to_frame()
-    assert len(frame) == 4
-    assert frame.loc[0, "model"] == result.leader.model
-    page = result._repr_html_()
-    assert page.count("<tr") == 5
-    assert f'bold"><td>{result.leader.model}</td>' in page
-    assert repr(result) == str(result)
-    assert repr(result).startswith(result.recommendation)
-
-
-@pytest.mark.parametrize("kind", ["scores", "dimension", "control", "labels"])
-def test_figures_are_drawn(kind):
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    pyplot.switch_backend("agg")
-    X, y = load_iris(return_X_y=True)
-    result = gnomon.compare(
-        X, y, models=["PCA", "LDA"], n_components=(1, 2), cv=2, learning_curve=(2, 5)
-    )
-    axes = result.plot(kind)
-    assert axes.has_data()
-    pyplot.close("all")
 
 
 def test_progress_goes_to_stderr(capsys):

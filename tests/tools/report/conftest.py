@@ -27,10 +27,10 @@ def make_subject(tmp_path_factory):
     from pyarrow import parquet
 
     from gnomon import SPPCA
-    from gnomon.tools.evaluation import Score
-    from gnomon.tools.report import Subject
-    from gnomon.tools.tables import read_table
-    from gnomon.tools.workflow import Question, prepare
+    from gnomon.tools.compare.scoring import Score
+    from gnomon.tools.prepare import Question, prepare
+    from gnomon.tools.report.page import Subject
+    from gnomon.tools.tables import open_table
 
     def make(n=90, classes=("a", "b", "c"), names=("u", "v", "w"), ids=None, file="t"):
         rng = np.random.default_rng(0)
@@ -46,7 +46,7 @@ def make_subject(tmp_path_factory):
         path = tmp_path_factory.mktemp("report") / f"{file}.parquet"
         arrays = {name: pa.array(values, from_pandas=True) for name, values in columns.items()}
         parquet.write_table(pa.table(arrays), path)
-        table = read_table(path)
+        table = open_table(path)
         asked = Question(target="kind", id="name", ignore=("site",), components=2)
         ready = prepare(table, asked, lambda text: None)
         model = SPPCA(n_components=2, supervision=0.5, random_state=0).fit(ready.X, ready.y)
