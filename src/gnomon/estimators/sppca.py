@@ -439,7 +439,6 @@ class SPPCA(StrengthFit, LinearGaussianModel):
         X = super().sample(n_samples, random_state=rng)
         if not return_y:
             return X
-        check_integer("n_samples", n_samples, low=1)
         mean, covariances, _ = self._outputs_given(X)
         drawn = gaussian.sample(rng, n_samples, mean, np.linalg.cholesky(covariances[0]), 0.0)
         return X, decode_predictions(drawn, self.target_coding_)
@@ -513,11 +512,11 @@ class SPPCA(StrengthFit, LinearGaussianModel):
 
     def _fitted(self):
         """The fitted attributes as the result that they were kept from."""
-        W, W_y = (part.T.astype(float) for part in (self.components_, self.target_components_))
-        levels = self.noise_variance_, self.target_noise_variance_
+        W, W_y = self.components_.T.astype(float, copy=False), self.target_components_.T
+        sigma2, sigma2_y = self.noise_variance_, self.target_noise_variance_
         return SppcaFit(
             np.asarray(self.mean_, dtype=float),
-            State(W, levels[0], W_y, levels[1], self.target_mean_),
+            State(W, sigma2, W_y, sigma2_y, self.target_mean_),
             self.projection_,
             self.latent_scale_,
             self.latent_covariance_,

@@ -143,6 +143,13 @@ def test_passes_over_the_rows_are_counted(problem):
     assert found.n_passes == 2 * len(found.run.objective) + 1
 
 
+def test_a_basis_that_would_soon_fill_the_space_is_formed_at_once(problem):
+    few = settings(solver="subspace", n_components=6)
+    assert fit(problem, few, iterate).n_passes == 1
+    wide = Problem(problem.X[:50], problem.Y[:50], problem.observed[:50])
+    assert fit(wide, few, iterate).n_passes == 2
+
+
 @pytest.mark.parametrize("solver", ["moments", "dual"])
 def test_noise_of_few_outputs_at_its_floor_is_told(rng, solver):
     X = rng.normal(size=(n, d))
@@ -163,8 +170,10 @@ def test_noise_of_inputs_at_its_floor_is_told(rng, solver):
 
 
 def test_rows_that_cannot_be_fitted_are_refused(problem):
-    with pytest.raises(ValueError, match="no variation"):
-        fit(problem._replace(X=np.ones((n, d))), settings(), iterate)
+    flat = np.ones((n, d))
+    for flat[0, 0] in (1.0, np.nan):
+        with pytest.raises(ValueError, match="no variation"):
+            fit(problem._replace(X=flat), settings(), iterate)
     X = problem.X.copy()
     X[:, 3] = np.nan
     with pytest.raises(ValueError, match="column 3"):

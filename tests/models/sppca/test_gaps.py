@@ -67,6 +67,14 @@ def test_without_gaps_it_is_the_maximum_from_moments(gappy, noise):
     assert_allclose(state.W @ state.W.T, exact.state.W @ exact.state.W.T, atol=1e-3)
 
 
+def test_the_mean_of_the_labelled_is_kept_where_asked(problem):
+    seen = np.where(problem.observed, problem.Y, np.nan)
+    kept, _ = maximise(problem, target_mean="labelled")
+    assert_allclose(kept.state.state.mean_y, np.nanmean(seen, axis=0))
+    learnt, _ = maximise(problem)
+    assert learnt.objective[-1] > kept.objective[-1] + 0.01
+
+
 def test_floors_are_shares_of_the_variances(problem):
     data = gaps.table(problem.X, problem.Y, problem.observed, per_output=True)
     variances = np.array([np.nanvar(problem.X, axis=0), np.isfinite(problem.X).sum(axis=0)])
@@ -104,3 +112,17 @@ def test_climbing_a_table_ends_with_its_own_state(problem):
     )
     assert isinstance(run.state, table_model.State)
     assert_allclose(run.objective[-1], plain.objective[-1], rtol=1e-8)
+
+
+def test_floors_do_not_bind_noise_that_is_tied(problem):
+    """One output can be explained wholly, which a small ratio asks for."""
+    data = gaps.table(problem.X, problem.Y[:, :1], problem.observed[:, :1])
+    noise = gaps.Noise(data.floors[0], data.floors[1:], ratio=1e-4)
+    inputs = table_model.group_rows(problem.X, np.zeros(d, dtype=int))
+    start = gaps.init(data, table_model.init(inputs, q), noise)
+    run = iterate(
+        Method(start, lambda state: gaps.step(state, data, noise)), max_iter=200, tol=1e-9
+    )
+    assert np.all(np.diff(run.objective) >= -1e-10 * np.abs(run.objective[:-1]))
+    assert run.state.noise[1] < 0.1 * data.floors[1]
+    assert_allclose(run.state.noise[1], 1e-4 * run.state.noise[0])

@@ -62,9 +62,6 @@ def init(stats: Statistics, q, noise: Noise) -> State:
     return State(W, float(levels[0]), np.zeros((len(mean_y), q)), levels[1:], mean_y)
 
 
-# The E-step.
-
-
 def e_step(state: State, stats: Statistics) -> tuple[Expected, float]:
     """Expected moments, eqs. (5), (6), (11), (12) of [YYTKW06], and the log likelihood.
 
@@ -72,7 +69,7 @@ def e_step(state: State, stats: Statistics) -> tuple[Expected, float]:
     Erratum E-YYTKW06-1: (12) lacks the factor sigma_x^2 that (4) has.
     """
     n, q, c = stats.n, state.W.shape[1], len(state.mean_y)
-    alone = _given_inputs(state)
+    alone = given_inputs(state)
     XZ = stats.g[:, None] * alone.h
     ZZ = alone.h.T @ XZ + n * alone.covariance
     log_likelihood = -0.5 * (
@@ -84,15 +81,15 @@ def e_step(state: State, stats: Statistics) -> tuple[Expected, float]:
     if not len(stats.outputs.T):
         nothing = np.zeros((c, q + 1)), np.zeros((c, q + 1, q + 1))
         return Expected(XZ, ZZ, *nothing), float(log_likelihood)
-    rows = _posteriors(state, stats.outputs)
+    rows = posteriors(state, stats.outputs)
     tables = _pattern_tables(stats.outputs, rows)
-    change = _label_corrections(state, stats.outputs, rows, alone)
-    ZZ = ZZ + change.ZZ + tables[:, :q, :q].sum(axis=0)
-    expected = Expected(XZ + change.XZ, ZZ, *_output_moments(stats.outputs, rows, tables))
-    return expected, float(log_likelihood + change.log_likelihood)
+    XZ_more, ZZ_less, gain = _label_corrections(state, stats.outputs, rows, alone)
+    ZZ = ZZ + (tables[:, :q, :q].sum(axis=0) - ZZ_less)
+    expected = Expected(XZ + XZ_more, ZZ, *_output_moments(stats.outputs, rows, tables))
+    return expected, float(log_likelihood + gain)
 
 
-class _GivenInputs(NamedTuple):
+class Unlabelled(NamedTuple):
     """z given x alone: means T @ h with h = B @ covariance; the log determinant of that."""
 
     B: np.ndarray
@@ -101,15 +98,16 @@ class _GivenInputs(NamedTuple):
     logdet: float
 
 
-def _given_inputs(state):
+def given_inputs(state: State) -> Unlabelled:
+    """The rows as if they had no outputs, eqs. (11)-(12) of [YYTKW06]."""
     q = state.W.shape[1]
     B = state.W / state.sigma2
     A = Cholesky(np.eye(q) + state.W.T @ B)
     covariance = A.solve(np.eye(q))
-    return _GivenInputs(B, B @ covariance, covariance, -A.logdet())
+    return Unlabelled(B, B @ covariance, covariance, -A.logdet())
 
 
-class _Posteriors(NamedTuple):
+class LabelledRows(NamedTuple):
     """z given x and y: covariances (P, q, q) of the patterns, their log determinants, and rows.
 
     ``Z`` (p, q) are the means, ``b`` what they are before the covariance multiplies it.
@@ -122,14 +120,6 @@ class _Posteriors(NamedTuple):
     Z: np.ndarray
 
 
-class _Correction(NamedTuple):
-    """What outputs change in the moments of z and in the log likelihood."""
-
-    XZ: np.ndarray
-    ZZ: np.ndarray
-    log_likelihood: float
-
-
 def precisions(state: State, seen) -> np.ndarray:
     """A of eq. (3) of [YYTKW06] for every pattern of outputs seen (P, c), as (P, q, q)."""
     q = state.W.shape[1]
@@ -138,7 +128,8 @@ def precisions(state: State, seen) -> np.ndarray:
     return A + ((seen / state.sigma2_y) @ products).reshape(-1, q, q)
 
 
-def _posteriors(state, outputs):
+def posteriors(state: State, outputs: Outputs) -> LabelledRows:
+    """The rows with outputs, given x and what they have of y, eqs. (5)-(6) of [YYTKW06]."""
     T, Y, ones, pattern, seen, _ = outputs
     covariances, logdets = stacked_covariances(precisions(state, seen))
     residual = (Y - ones[:, None] * state.mean_y) * seen[pattern]
@@ -147,19 +138,11 @@ def _posteriors(state, outputs):
         Z = b @ covariances[0]
     else:
         Z = np.einsum("pj,pjk->pk", b, covariances[pattern])
-    return _Posteriors(covariances, logdets, residual, b, Z)
-
-
-def labelled_means(state: State, outputs: Outputs) -> np.ndarray:
-    """Posterior means (p, q) of the rows with outputs, given x and y, eq. (5) of [YYTKW06]."""
-    return _posteriors(state, outputs).Z
+    return LabelledRows(covariances, logdets, residual, b, Z)
 
 
 def _label_corrections(state, outputs, rows, alone):
-    """What rows with outputs add to x z' and to the likelihood, less what they counted without.
-
-    Of z z' only the latter: their own sums are in the tables of the patterns.
-    """
+    """What outputs add to x z', what z z' had of their rows without them, the gain in nats."""
     counts, b_x = outputs.counts, outputs.T @ alone.B
     Z_x = b_x @ alone.covariance
     gain = -0.5 * (
@@ -169,8 +152,8 @@ def _label_corrections(state, outputs, rows, alone):
         - np.sum(rows.b * rows.Z)
         + np.sum(b_x * Z_x)
     )
-    ZZ = -Z_x.T @ Z_x - counts.sum() * alone.covariance
-    return _Correction(outputs.T.T @ (rows.Z - Z_x), ZZ, gain)
+    ZZ_less = Z_x.T @ Z_x + counts.sum() * alone.covariance
+    return outputs.T.T @ (rows.Z - Z_x), ZZ_less, gain
 
 
 def _pattern_tables(outputs, rows):
@@ -193,9 +176,6 @@ def _output_moments(outputs, rows, tables):
     if outputs.alike:
         return YZ, tables
     return YZ, np.tensordot(outputs.seen.T.astype(float), tables, axes=1)
-
-
-# The M-step.
 
 
 def m_step(state: State, expected: Expected, stats: Statistics, noise: Noise) -> State:
@@ -351,9 +331,6 @@ def _gradient(state, expected, stats, noise):
 def _balance(W):
     """Outputs are few beside features: their loadings count as much as all those of x."""
     return np.sqrt(max(W.shape[0], 1))
-
-
-# From statistics to the maximum.
 
 
 def maximise(

@@ -17,16 +17,7 @@ import numpy as np
 from gnomon.inference.loop import Method, Run
 from gnomon.inference.subspace import EXTRA
 from gnomon.linalg import eigen
-from gnomon.linalg.data import (
-    Data,
-    Matrix,
-    Weighted,
-    center,
-    check_columns,
-    check_spread,
-    has_gaps,
-    weighted,
-)
+from gnomon.linalg.data import Data, Matrix, Weighted, center, check_spread, has_gaps, weighted
 from gnomon.linalg.solve import Cholesky
 from gnomon.models.gaussian import em as gaussian_em
 from gnomon.models.sppca import fit_by_products, gaps
@@ -124,26 +115,13 @@ def fit(problem: Problem, settings: Settings, loop) -> SppcaFit:
         mean, found = _with_gaps(problem, settings, loop)
     else:
         mean, X = center(weighted(problem.X, problem.weights))
-        found = _complete(X, problem, settings, loop)
-    state = canonical(found.run.state, found.basis)
-    return from_likelihood(mean, state, energy_scale=settings.scale == "energy")._replace(
-        run=found.run,
-        n_passes=found.n_passes,
-        log_likelihood=found.log_likelihood,
-        at_floor=found.at_floor,
+        solve = {"em": _by_paper, "subspace": _by_products, "dual": _by_dual}
+        found = solve.get(_route(X, settings), _by_moments)(X, problem, settings, loop)
+    run, basis, floored, n_passes, log_likelihood = found
+    fitted = from_likelihood(mean, canonical(run.state, basis), settings.scale == "energy")
+    return fitted._replace(
+        run=run, n_passes=n_passes, log_likelihood=log_likelihood, at_floor=floored
     )
-
-
-# The routes.
-
-
-def _complete(X, problem, settings, loop):
-    solver = _route(X, settings)
-    if solver == "em":
-        return _by_paper(X, problem, settings, loop)
-    if solver == "subspace":
-        return _by_products(X, problem, settings, loop)
-    return _by_moments(X, problem, settings, loop, dual=solver == "dual")
 
 
 def _route(X, settings):
@@ -155,17 +133,17 @@ def _route(X, settings):
     return solver
 
 
-def _by_moments(X, problem, settings, loop, *, dual):
-    statistics_of = from_dual if dual else from_moments
+def _by_moments(X, problem, settings, loop, statistics_of=from_moments):
     stats, basis = statistics_of(X, problem.Y, problem.observed, problem.weights)
     check_spread(stats.energy)
-    noise = noise_rule(stats, settings)
-    tol = tolerance(stats, settings.tol)
-    run = maximise(
-        stats, settings.n_components, noise, max_iter=settings.max_iter, tol=tol, loop=loop
-    )
-    floored = at_floor(run.state, noise)
-    return _Maximum(run, basis, floored, 2 if dual else 1, run.objective[-1])
+    noise, tol = noise_rule(stats, settings), tolerance(stats, settings.tol)
+    q, max_iter = settings.n_components, settings.max_iter
+    run = maximise(stats, q, noise, max_iter=max_iter, tol=tol, loop=loop)
+    return _Maximum(run, basis, at_floor(run.state, noise), 1, run.objective[-1])
+
+
+def _by_dual(X, problem, settings, loop):
+    return _by_moments(X, problem, settings, loop, from_dual)._replace(n_passes=2)
 
 
 def _by_products(X, problem, settings, loop):
@@ -177,12 +155,10 @@ def _by_products(X, problem, settings, loop):
 
 
 def _with_gaps(problem, settings, loop):
-    check_columns(problem.X)
     run, noise = gaps.maximise(problem, settings, loop)
     mean, state = run.state
-    floored, n_passes = at_floor(state, noise), 2 * len(run.objective)
-    run = run._replace(state=state)
-    return mean, _Maximum(run, None, floored, n_passes, run.objective[-1])
+    run, n_passes = run._replace(state=state), 2 * len(run.objective)
+    return mean, _Maximum(run, None, at_floor(state, noise), n_passes, run.objective[-1])
 
 
 # Algorithm 2 of [YYTKW06] as it is printed but for eq. (12), see E-YYTKW06-1: on the rows, from a
@@ -240,19 +216,20 @@ def _state(views, mean_y) -> State:
     return State(views[0].W, views[0].sigma2, outputs.W, np.full(c, outputs.sigma2), mean_y)
 
 
-# A maximum in the form that its users read.
-
-
-def from_likelihood(mean, state: State, *, energy_scale) -> SppcaFit:
+def from_likelihood(mean, state: State, energy_scale) -> SppcaFit:
     """A maximum of the likelihood, axes canonical; latent scale unless energies are asked.
 
     The posterior of z is eqs. (9)-(10) of [TB99], the prediction section 3.4.1 of [YYTKW06].
+    The energy scale is the length that an axis explains, outputs measured in units of noise, as
+    a length of x: without outputs the coordinates are principal components, each shrunk by the
+    share of its variance that is not noise.
     """
     W, sigma2, W_y, sigma2_y, mean_y = state
     M = Cholesky(sigma2 * np.eye(W.shape[1]) + W.T @ W)
     weights, covariance = M.solve(W.T).T, sigma2 * M.solve(np.eye(W.shape[1]))
-    stretch = axis_lengths(state) if energy_scale else np.ones(W.shape[1])
     squares, squares_y = np.sum(W**2, axis=0), np.sum(W_y**2, axis=0)
+    lengths = np.sqrt(squares + sigma2 * np.sum(W_y**2 / sigma2_y[:, None], axis=0))
+    stretch = lengths if energy_scale else np.ones(W.shape[1])
     return SppcaFit(
         mean,
         state,
@@ -264,17 +241,6 @@ def from_likelihood(mean, state: State, *, energy_scale) -> SppcaFit:
         squares / (squares.sum() + len(W) * sigma2),
         squares_y / max(squares_y.sum() + sigma2_y.sum(), np.finfo(float).tiny),
     )
-
-
-def axis_lengths(state: State) -> np.ndarray:
-    """Length (q,) that an axis explains, outputs measured in units of noise, as a length of x.
-
-    Without outputs the stretched posterior means are principal components, each shrunk by
-    the share of its variance that is not noise.
-    """
-    energy = np.sum(state.W**2, axis=0) / state.sigma2
-    energy = energy + np.sum(state.W_y**2 / state.sigma2_y[:, None], axis=0)
-    return np.sqrt(state.sigma2 * energy)
 
 
 def from_supervised(mean, found: Supervised, *, energy_scale) -> SppcaFit:

@@ -11,7 +11,6 @@ import numpy as np
 
 from gnomon.inference import subspace
 from gnomon.linalg.data import Data
-from gnomon.linalg.solve import Cholesky
 from gnomon.models.sppca import em
 from gnomon.models.sppca.statistics import (
     Noise,
@@ -84,10 +83,9 @@ def _start(reduced, stats, q, noise):
 
 def _answer(state, noise, stats, rows):
     expected, log_likelihood = em.e_step(state, stats)
-    A = Cholesky(np.eye(state.W.shape[1]) + state.W.T @ state.W / state.sigma2)
     return subspace.SmallSolution(
-        A.solve(state.W.T / state.sigma2).T,
-        em.labelled_means(state, rows) if len(rows.T) else None,
+        em.given_inputs(state).h,
+        em.posteriors(state, rows).Z if len(rows.T) else None,
         expected.ZZ,
         state.sigma2,
         log_likelihood - em.penalty(state, noise),

@@ -23,31 +23,29 @@ class Parts(NamedTuple):
 
 def maximise(problem, settings, loop) -> tuple[Run, Noise]:
     """The run to the maximum for a `fit.Problem` with gaps, its states `Parts`; the noise rule."""
-    X = problem.X.astype(float)
-    per_output = settings.noise == "per_output"
-    data = table(X, problem.Y, problem.observed, problem.weights, per_output=per_output)
+    X, Y, observed, _, weights = problem
+    inputs = gaps.inputs(X, weights)
+    data = table(X, Y, observed, weights, per_output=settings.noise == "per_output")
     variances = gaps.variances(data)
     noise = noise_for(variances[0], variances[1:], settings)
-    inputs = gaps.group_rows(X, np.zeros(X.shape[1], dtype=int), problem.weights)
     start = init(data, gaps.init(inputs, settings.n_components), noise)
-    parts = partial(split, d=X.shape[1], c=problem.Y.shape[1])
-    method = accelerated(data, start, noise, parts)
-    return loop(method, max_iter=settings.max_iter, tol=settings.tol * gaps.n_observed(data)), noise
+    parts = partial(split, d=X.shape[1], c=Y.shape[1])
+    max_iter, tol = settings.max_iter, settings.tol
+    run = climb(data, start, noise, max_iter=max_iter, tol=tol, loop=loop, finish=parts)
+    return run, noise
 
 
-def climb(data: gaps.Patterns, start: gaps.State, noise: Noise, *, max_iter, tol, loop) -> Run:
-    """The run of EM on a table, with ``tol`` in nats per observed entry."""
-    method = accelerated(data, start, noise)
-    return loop(method, max_iter=max_iter, tol=tol * gaps.n_observed(data))
+def climb(data, start, noise, *, max_iter, tol, loop, finish=lambda state: state) -> Run:
+    """The run of EM on a table, with ``tol`` in nats per observed entry.
 
-
-def accelerated(data, start, noise, finish=lambda state: state) -> Method:
-    """EM on a table with Anderson's mixing; ``finish`` makes of its state what a run ends with."""
-    return anderson(
+    ``finish`` makes of a `gnomon.models.gaussian.gaps.State` what the run ends with.
+    """
+    method = anderson(
         Method(start, partial(step, data=data, noise=noise), finish),
         gaps.pack,
         partial(unpack, like=start, data=data, noise=noise),
     )
+    return loop(method, max_iter=max_iter, tol=tol * gaps.n_observed(data))
 
 
 def table(X, Y, observed, weights=None, *, per_output=False, shift=None) -> gaps.Patterns:
@@ -55,7 +53,8 @@ def table(X, Y, observed, weights=None, *, per_output=False, shift=None) -> gaps
     d, c = X.shape[1], Y.shape[1]
     outputs = 1 + np.arange(c) if per_output else np.ones(c, dtype=int)
     groups = np.concatenate([np.zeros(d, dtype=int), outputs])
-    data = gaps.group_rows(np.hstack([X, np.where(observed, Y, np.nan)]), groups, weights, shift)
+    rows = np.hstack([X.astype(float), np.where(observed, Y, np.nan)])
+    data = gaps.group_rows(rows, groups, weights, shift)
     variances = gaps.variances(data)
     return data._replace(floors=np.append(*floors(variances[0], variances[1:])))
 

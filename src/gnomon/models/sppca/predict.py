@@ -29,9 +29,6 @@ class Given(NamedTuple):
     pattern: np.ndarray
 
 
-# Given inputs.
-
-
 def filled_rows(model: SppcaFit, X) -> Data:
     """X less its mean, gaps at their means given the rest of the row."""
     if has_gaps(X):
@@ -76,15 +73,12 @@ def _covariances_of_gaps(coef, W, sigma2, missing):
     return shared + sigma2 * (missing @ own).reshape(p, c, c)
 
 
-# Given inputs and outputs.
-
-
 def posterior(model: SppcaFit, X, Y, observed) -> tuple[np.ndarray, np.ndarray]:
     """Means (n, q) and covariances (n, q, q) of the coordinates given x and the outputs seen."""
     state = model.state
     if has_gaps(X):
         shift = np.concatenate([model.mean, state.mean_y])
-        rows = gaps.table(X.astype(float), Y, observed, per_output=True, shift=shift)
+        rows = gaps.table(X, Y, observed, per_output=True, shift=shift)
         mean, covariances = gaussian_gaps.posterior(gaps.join(model.mean, state), rows)
     else:
         XW = np.asarray(Centered(as_data(X), model.mean) @ state.W, dtype=float)
@@ -94,7 +88,7 @@ def posterior(model: SppcaFit, X, Y, observed) -> tuple[np.ndarray, np.ndarray]:
 
 
 def latent_posterior(state: State, XW, Y, observed) -> tuple[np.ndarray, np.ndarray]:
-    """Means and covariances of z given X W and the outputs seen, eqs. (3)-(5) of [YYTKW06]."""
+    """Means and covariances of z given X W and the outputs seen, eqs. (5)-(6) of [YYTKW06]."""
     seen, pattern = np.unique(observed, axis=0, return_inverse=True)
     covariances = stacked_covariances(precisions(state, seen))[0][pattern.ravel()]
     residual = np.where(observed, Y - state.mean_y, 0.0)
@@ -122,9 +116,6 @@ def _stretch(model):
     """Factors from the latent variables to the coordinates; an axis without any has one."""
     scale = np.asarray(model.latent_scale, dtype=float)
     return 1 / np.where(scale > 0, scale, 1.0)
-
-
-# Of predicted outputs.
 
 
 def log_density(given: Given, Y, observed) -> np.ndarray:

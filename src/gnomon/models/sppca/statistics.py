@@ -99,9 +99,6 @@ class Statistics(NamedTuple):
     outputs: Outputs
 
 
-# The noise: floors, what of it is learnt, when a fit has settled.
-
-
 def noise_rule(stats: Statistics, settings) -> Noise:
     """What the settings `noise`, `target_mean` and `prior` mean for these data."""
     variance_x = stats.energy / (stats.n * stats.d)
@@ -195,9 +192,6 @@ def has_closed_form(stats: Statistics, noise: Noise) -> bool:
     outputs = stats.outputs
     everywhere = outputs.alike and np.isclose(outputs.counts.sum(), stats.n, rtol=1e-12)
     return everywhere and not noise.per_output and noise.prior_x == 0 == noise.prior_y
-
-
-# The data.
 
 
 def from_moments(X: Data, Y, observed, weights=None) -> tuple[Statistics, np.ndarray]:
