@@ -8,8 +8,9 @@ from scipy.stats import multivariate_normal
 from gnomon.datasets import remove_entries
 from gnomon.inference.loop import Method, iterate
 from gnomon.linalg.data import Matrix, center
-from gnomon.models import sppca_gaps, supervision_gaps
+from gnomon.models import supervision_gaps
 from gnomon.models.gaussian import gaps
+from gnomon.models.sppca import gaps as sppca_gaps
 from gnomon.models.supervision import pool, supervise
 
 n, d, q = 60, 6, 3

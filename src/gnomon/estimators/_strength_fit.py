@@ -3,12 +3,14 @@
 from functools import partial
 
 from gnomon.estimators._fit import IterativeFit
-from gnomon.estimators._likelihood import climb_with_gaps
-from gnomon.estimators._likelihood_fit import weighted
 from gnomon.inference.loop import Method, Run, iterate
-from gnomon.linalg.data import center, check_columns, check_spread, has_gaps
-from gnomon.models import sppca, sppca_fitted, sppca_gaps, supervision_gaps
+from gnomon.linalg.data import center, check_columns, check_spread, has_gaps, weighted
+from gnomon.models import supervision_gaps
 from gnomon.models.gaussian import gaps
+from gnomon.models.sppca import fit as sppca_fitted
+from gnomon.models.sppca import gaps as sppca_gaps
+from gnomon.models.sppca import statistics as sppca
+from gnomon.models.sppca.gaps import climb as climb_with_gaps
 from gnomon.models.supervision import pool, pool_size, supervise, truncated
 from gnomon.models.supervision_choice import Choice, choose
 

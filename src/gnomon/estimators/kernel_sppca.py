@@ -16,12 +16,14 @@ from gnomon.estimators._door import (
 )
 from gnomon.estimators._fit import IterativeFit
 from gnomon.estimators._kernel import KernelRows
-from gnomon.estimators._likelihood import Settings, maximise, noise_rule, tolerance
 from gnomon.estimators._targets import KINDS, Targets, contrasts, decode_predictions, read_targets
 from gnomon.inference.loop import Run
 from gnomon.linalg.data import Matrix, center, check_spread
-from gnomon.models import sppca, sppca_fitted, sppca_statistics
-from gnomon.models.sppca_prediction import class_log_odds
+from gnomon.models.sppca import em as sppca
+from gnomon.models.sppca import fit as sppca_fitted
+from gnomon.models.sppca import statistics as sppca_statistics
+from gnomon.models.sppca.fit import Settings, maximise, noise_rule, tolerance
+from gnomon.models.sppca.predict import class_log_odds
 from gnomon.models.supervision import Pool, pool, pool_size, supervise, truncated
 from gnomon.models.supervision_choice import Choice, choose
 

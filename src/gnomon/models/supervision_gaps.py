@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gnomon.models import sppca, sppca_gaps
 from gnomon.models.completion import TINY
 from gnomon.models.gaussian import gaps
+from gnomon.models.sppca import em as sppca
+from gnomon.models.sppca import gaps as sppca_gaps
 from gnomon.models.supervision import Supervised, padded
 
 # At s = 1 the completed labels would have no noise at all.

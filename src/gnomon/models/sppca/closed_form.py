@@ -10,34 +10,37 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import minimize_scalar
 
-from gnomon.models.sppca import Noise, State
-from gnomon.models.sppca_statistics import Statistics, output_means
+from gnomon.models.sppca.statistics import TINY, Noise, State, Statistics, output_means, tied
 
 # Steps of about one unit of log r; in every curve looked at the maxima were wider apart.
 GRID = 24
 
 
-def applies(stats: Statistics, noise: Noise) -> bool:
-    """Whether all rows have all outputs and the noise is of one level for each view."""
-    outputs = stats.outputs
-    complete = len(outputs.counts) == 1 and bool(outputs.seen.all())
-    everywhere = complete and np.isclose(outputs.counts.sum(), stats.n, rtol=1e-12)
-    return everywhere and not noise.per_output and noise.prior_x == 0 == noise.prior_y
-
-
 def closed_form(stats: Statistics, q, noise: Noise) -> State:
-    """The maximum of the likelihood, at the given noise or ratio, or at the best ratio."""
+    """The maximum of the likelihood, Theorem 2 (i) of [YYTKW06], at given or best noise.
+
+    A direction whose eigenvalue is below the noise has no loading (E-YYTKW06-6).
+    """
+    r = _ratio(stats, q, noise)
+    values, U = _leading(stats, q, r)
+    m, c = len(stats.g), stats.outputs.Y.shape[1]
+    sigma2 = max(_rest(stats, values, r), noise.floor_x)
+    levels = tied(np.append(sigma2, np.full(c, r * sigma2)), noise)
+    U = U * np.sqrt(np.maximum(values - levels[0], 0.0))
+    mean_y = output_means(stats.outputs)[0]
+    return State(U[:m], float(levels[0]), U[m:] * np.sqrt(r), levels[1:], mean_y)
+
+
+def _ratio(stats, q, noise):
     if noise.fixed is not None:
-        return _given_noise(stats, q, *noise.fixed)
-    if noise.ratio is not None:
-        return _given_ratio(stats, q, noise.ratio, noise)
-    return _given_ratio(stats, q, best_ratio(stats, q, noise), noise)
+        return noise.fixed[1] / noise.fixed[0]
+    return best_ratio(stats, q, noise) if noise.ratio is None else noise.ratio
 
 
 def best_ratio(stats: Statistics, q, noise: Noise) -> float:
     """The ratio of noise levels of highest likelihood between what the floors allow."""
     variance_x = stats.energy / (stats.n * stats.d)
-    variance_y = max(float(output_means(stats.outputs)[1].mean()), np.finfo(float).tiny)
+    variance_y = max(float(output_means(stats.outputs)[1].mean()), TINY)
     low = np.log(noise.floor_y.mean() / variance_x)
     high = np.log(variance_y / noise.floor_x)
 
@@ -55,29 +58,10 @@ def profile(stats: Statistics, q, r) -> float:
     """Log likelihood at the ratio r, maximised over all else."""
     c = stats.outputs.Y.shape[1]
     size = stats.d + c
-    values = np.maximum(_leading(stats, q, r, vectors=False), np.finfo(float).tiny)
-    sigma2 = max(_rest(stats, values, r), np.finfo(float).tiny)
+    values = np.maximum(_leading(stats, q, r, vectors=False), TINY)
+    sigma2 = max(_rest(stats, values, r), TINY)
     total = size * (np.log(2 * np.pi) + 1) + np.log(values).sum() + (size - q) * np.log(sigma2)
     return -0.5 * stats.n * (total + c * np.log(r))
-
-
-def _given_ratio(stats, q, r, noise):
-    values, U = _leading(stats, q, r)
-    sigma2 = max(_rest(stats, values, r), noise.floor_x)
-    U = U * np.sqrt(np.maximum(values - sigma2, 0.0))
-    m, c = len(stats.g), stats.outputs.Y.shape[1]
-    mean_y = output_means(stats.outputs)[0]
-    return State(U[:m], sigma2, U[m:] * np.sqrt(r), np.full(c, r * sigma2), mean_y)
-
-
-def _given_noise(stats, q, sigma2, sigma2_y):
-    """Theorem 2 (i); a direction of eigenvalue below one has no loading."""
-    r = sigma2_y / sigma2
-    values, U = _leading(stats, q, r)
-    U = U * np.sqrt(np.maximum(values - sigma2, 0.0))
-    m, c = len(stats.g), stats.outputs.Y.shape[1]
-    mean_y = output_means(stats.outputs)[0]
-    return State(U[:m], sigma2, U[m:] * np.sqrt(r), np.full(c, float(sigma2_y)), mean_y)
 
 
 def _leading(stats, q, r, vectors=True):
@@ -92,7 +76,7 @@ def _leading(stats, q, r, vectors=True):
     top = (max(m + c - q, 0), m + c - 1)
     if not vectors:
         found = eigh(S, lower=True, eigvals_only=True, subset_by_index=top)
-        return _pad(np.maximum(found[::-1], np.finfo(float).tiny) / stats.n, q)
+        return _pad(np.maximum(found[::-1], TINY) / stats.n, q)
     found, U = eigh(S, lower=True, subset_by_index=top)
     return _pad(np.maximum(found[::-1], 0.0) / stats.n, q), _pad(U[:, ::-1], q)
 
