@@ -18,12 +18,12 @@ from gnomon.estimators._fit import IterativeFit
 from gnomon.estimators._kernel import KernelRows
 from gnomon.estimators._likelihood import Settings, maximise, noise_rule, tolerance
 from gnomon.estimators._targets import KINDS, Targets, contrasts, decode_predictions, read_targets
-from gnomon.inference.loop import Run
 from gnomon.linalg.data import Matrix, center, check_spread
 from gnomon.models import sppca, sppca_fitted, sppca_statistics
 from gnomon.models.sppca_prediction import class_log_odds
-from gnomon.models.supervision import Pool, pool, pool_size, supervise, truncated
-from gnomon.models.supervision_choice import Choice, choose
+from gnomon.models.strength import fit as strength
+from gnomon.models.strength.closed_form import PrincipalSpace, n_directions, principal_space
+from gnomon.models.strength.completion import Outputs
 
 
 def _predicts_classes(model):
@@ -280,18 +280,10 @@ class KernelSPPCA(
         check_real("tol", self.tol, low=0)
 
     def _fit_supervised(self, found, targets, q, rng):
-        labels = targets.Y, targets.observed
-        space = _pool(found, q, rng)
-        choice = Choice(float(0 if self.supervision == "auto" else self.supervision), pool_size(q))
-        if self.supervision == "auto":
-            choice = choose(space, *labels, q, targets.labels, rng)
-        result = supervise(
-            truncated(space, choice.pool), *labels, q, choice.s, targets.labels, choice.votes
-        )
-        mean = np.zeros(found.F.shape[1])
-        fitted = sppca_fitted.from_supervised(mean, result, energy_scale=True)
-        energy = (1 - choice.s) * result.x_share.sum() + choice.s * result.y_share.sum()
-        return fitted, choice.s, choice.curve, Run(None, [float(energy)], True)
+        settings = strength.Settings(q, self.supervision, False, self.max_iter, self.tol, rng)
+        outputs = Outputs(targets.Y, targets.observed, targets.labels)
+        result = strength.fit_in(_space(found, q, rng), outputs, settings)
+        return result.fitted, result.strength, result.curve, result.run
 
     def _fit_likelihood(self, found, targets, q, rng):
         _, F = center(Matrix(found.F))
@@ -334,11 +326,11 @@ class KernelSPPCA(
         return class_log_odds(columns, self.target_covariance_[None], pattern, codes)
 
 
-def _pool(found, q, rng):
-    """The leading features as a pool; exact ones are principal already."""
+def _space(found, q, rng):
+    """The leading features as a principal space; exact ones are principal already."""
     if found.energies is None:
-        return pool(center(Matrix(found.F))[1], pool_size(q), rng, leading=q)
+        return principal_space(*center(Matrix(found.F)), n_directions(q), rng, leading=q)
     n, rank = found.F.shape
-    axes = np.eye(rank, min(rank, pool_size(q)))
-    variances = found.energies / n
-    return Pool(Matrix(found.F), axes, variances[: axes.shape[1]], float(variances.sum()))
+    axes, variances = np.eye(rank, min(rank, n_directions(q))), found.energies / n
+    total = float(variances.sum())
+    return PrincipalSpace(np.zeros(rank), Matrix(found.F), axes, variances[: axes.shape[1]], total)

@@ -14,15 +14,15 @@ from gnomon.estimators._door import (
 )
 from gnomon.estimators._likelihood import Settings
 from gnomon.estimators._likelihood_fit import LikelihoodFit, Rows, read_noise
-from gnomon.estimators._strength_fit import StrengthFit
 from gnomon.estimators._supervised import SupervisedModel
 from gnomon.estimators._targets import KINDS, read_targets
+from gnomon.models.strength import fit as strength
 
 SOLVERS = ("auto", "moments", "dual", "subspace", "em")
 SCALES = ("auto", "latent", "energy")
 
 
-class SPPCA(LikelihoodFit, StrengthFit, SupervisedModel):
+class SPPCA(LikelihoodFit, SupervisedModel):
     """Supervised probabilistic PCA, semi-supervised where y has unlabelled rows.
 
     Inputs and outputs share latent variables: x = mean + W z + noise, y = W_y z + noise. With
@@ -201,7 +201,9 @@ class SPPCA(LikelihoodFit, StrengthFit, SupervisedModel):
         rows = Rows(X, targets, weights)
         if self.supervision == "likelihood":
             return self._fit_likelihood(rows, q, settings)
-        return self._fit_supervised(rows, q)
+        problem = strength.Problem(X, targets.Y, targets.observed, targets.labels, weights)
+        found = strength.fit(problem, self._strength_settings(q), self._iterate)
+        return self._keep_strength(rows, found)
 
     def _check_parameters(self):
         check_strength(self.supervision)
@@ -213,6 +215,23 @@ class SPPCA(LikelihoodFit, StrengthFit, SupervisedModel):
         check_integer("max_iter", self.max_iter, low=1)
         check_real("tol", self.tol, low=0)
         return Settings(read_noise(self.noise), self.target_mean, float(self.prior))
+
+    def _strength_settings(self, q):
+        return strength.Settings(
+            q,
+            self.supervision,
+            self.scale == "latent",
+            self.max_iter,
+            self.tol,
+            self._generator(),
+        )
+
+    def _keep_strength(self, rows, found):
+        self._keep(rows, found.fitted, found.strength, found.passes)
+        if found.curve is not None:
+            self.supervision_curve_ = found.curve._asdict()
+        self._keep_run(found.run, max_iter=self.max_iter)
+        return self
 
     def _generator(self):
         return repeatable(self.random_state)
