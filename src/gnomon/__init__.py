@@ -28,6 +28,7 @@ _HOMES: dict[str, str] = {
     "displays": "gnomon.displays",
     "SPPCA": "gnomon.estimators.sppca",
     "KernelSPPCA": "gnomon.estimators.kernel_sppca",
+    "KernelFeatures": "gnomon.estimators.kernel_features",
 }
 
 __all__ = sorted(_HOMES)

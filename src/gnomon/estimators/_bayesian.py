@@ -18,8 +18,8 @@ from gnomon.estimators._door import (
 )
 from gnomon.estimators._draws import PosteriorDraws
 from gnomon.estimators._fit import IterativeFit
-from gnomon.estimators._kernel import WITH_GAMMA, check_kernel_numbers
 from gnomon.estimators._priors import PRIORS, make_plan
+from gnomon.estimators.kernel_features import WITH_GAMMA, KernelFeatures
 from gnomon.inference.loop import Method, best_of, iterate, squarem
 from gnomon.linalg.data import Centered, as_data
 from gnomon.linalg.solve import fix_signs
@@ -133,7 +133,7 @@ class BayesianReduction(
         self._check_sampling()
         check_option("prior", self.prior, PRIORS)
         check_option("standardize", self.standardize, (True, False))
-        check_kernel_numbers(self)
+        KernelFeatures(gamma=self.gamma, degree=self.degree, coef0=self.coef0)._check_parameters()
         check_integer("max_iter", self.max_iter, low=1)
         check_real("tol", self.tol, low=0)
         check_real("latent_noise", self.latent_noise, low=0, open_low=True)

@@ -52,7 +52,7 @@ class StrengthFit(NamedTuple):
     """
 
     fitted: Fitted
-    strength: float
+    strength: float | str
     curve: Curve | None
     run: Run
     passes: int
