@@ -30,6 +30,7 @@ _HOMES: dict[str, str] = {
     "read_table": "gnomon.tools.read_table",
     "SPPCA": "gnomon.estimators.sppca",
     "KernelSPPCA": "gnomon.estimators.kernel_sppca",
+    "KernelFeatures": "gnomon.estimators.kernel_features",
 }
 
 __all__ = sorted(_HOMES)

@@ -21,10 +21,9 @@ from gnomon.estimators._door import (
     repeatable,
     take_rows,
 )
-from gnomon.estimators._strength_fit import StrengthFit
+from gnomon.estimators._fit import IterativeFit
 from gnomon.estimators._targets import (
     KINDS,
-    Targets,
     contrasts,
     decode_covariance,
     decode_predictions,
@@ -36,6 +35,7 @@ from gnomon.estimators._targets import (
 from gnomon.models.sppca import predict
 from gnomon.models.sppca.fit import Prediction, Problem, Settings, SppcaFit, fit
 from gnomon.models.sppca.statistics import State
+from gnomon.models.strength import fit as strength
 from gnomon.stats import gaussian
 
 SOLVERS = ("auto", "moments", "dual", "subspace", "em")
@@ -55,20 +55,12 @@ class TargetDistribution(NamedTuple):
     covariance: np.ndarray
 
 
-class Rows(NamedTuple):
-    """What a fit is given, checked."""
-
-    X: object
-    targets: Targets
-    weights: np.ndarray | None
-
-
 def _predicts_classes(model):
     coding = getattr(model, "target_coding_", None)
     return coding is None or coding.kind == "classes"
 
 
-class SPPCA(StrengthFit, LinearGaussianModel):
+class SPPCA(IterativeFit, LinearGaussianModel):
     """Supervised probabilistic PCA, semi-supervised where y has unlabelled rows.
 
     Inputs and outputs share latent variables: x = mean + W z + noise, y = W_y z + noise. With
@@ -236,15 +228,17 @@ class SPPCA(StrengthFit, LinearGaussianModel):
         settings = self._settings()
         X = read_data(self, X, fitting=True, min_samples=2)
         check_size(settings.n_components, X.shape)
-        rows = self._read_rows(X, y, sample_weight)
-        if self.supervision != "likelihood":
-            return self._fit_supervised(rows, settings.n_components)
-        Y, observed, _, labels = rows.targets
-        problem = Problem(rows.X, Y, observed, labels, rows.weights)
-        found = fit(problem, settings._replace(rng=self._generator()), self._iterate)
-        self._keep(rows, found, "likelihood", found.n_passes)
-        self.log_likelihood_ = found.log_likelihood
-        self._warn_at_floor(*found.at_floor)
+        problem, coding = self._read_problem(X, y, sample_weight)
+        if self.supervision == "likelihood":
+            found = fit(problem, settings, self._iterate)
+            self._keep(X.dtype, coding, found, "likelihood", found.n_passes)
+            self.log_likelihood_ = found.log_likelihood
+            self._warn_at_floor(*found.at_floor)
+        else:
+            found = strength.fit(problem, self._strength_settings(settings), self._iterate)
+            self._keep(X.dtype, coding, found.fitted, found.strength, found.passes)
+            if found.curve is not None:
+                self.supervision_curve_ = found.curve._asdict()
         self._keep_run(found.run, max_iter=self.max_iter)
         return self
 
@@ -463,21 +457,30 @@ class SPPCA(StrengthFit, LinearGaussianModel):
             check_option("scale", self.scale, SCALES),
             check_integer("max_iter", self.max_iter, low=1),
             check_real("tol", self.tol, low=0),
+            repeatable(self.random_state),
         )
 
-    def _generator(self):
-        return repeatable(self.random_state)
+    def _strength_settings(self, settings):
+        """The same for a strength in the place of the likelihood."""
+        return strength.Settings(
+            settings.n_components,
+            self.supervision,
+            self.scale == "latent",
+            settings.max_iter,
+            settings.tol,
+            settings.rng,
+        )
 
-    def _read_rows(self, X, y, sample_weight):
-        """Rows of positive weight, their outputs as columns, their weights."""
+    def _read_problem(self, X, y, sample_weight):
+        """Rows of positive weight with their outputs as columns, and how y became these."""
         weights = read_weights(sample_weight, X.shape[0])
         if weights is not None and not weights.all():
             X, y = take_rows(X, weights > 0), None if y is None else take_rows(y, weights > 0)
             weights = weights[weights > 0]
-        return Rows(X, read_targets(y, X.shape[0], self.target, weights), weights)
+        Y, observed, coding, labels = read_targets(y, X.shape[0], self.target, weights)
+        return Problem(X, Y, observed, labels, weights), coding
 
-    def _keep(self, rows, fitted, strength, passes):
-        dtype, coding = rows.X.dtype, rows.targets.coding
+    def _keep(self, dtype, coding, fitted, strength, passes):
         state = fitted.state
         self.mean_ = np.asarray(fitted.mean, dtype=dtype)
         self.components_ = np.ascontiguousarray(state.W.T.astype(dtype))

@@ -30,7 +30,6 @@ from gnomon.models.sppca.statistics import (
     noise_rule,
     tolerance,
 )
-from gnomon.models.supervision import Supervised
 from gnomon.stats.gaussian import View
 
 
@@ -240,21 +239,4 @@ def from_likelihood(mean, state: State, energy_scale) -> SppcaFit:
         np.eye(len(mean_y)),
         squares / (squares.sum() + len(W) * sigma2),
         squares_y / max(squares_y.sum() + sigma2_y.sum(), np.finfo(float).tiny),
-    )
-
-
-def from_supervised(mean, found: Supervised, *, energy_scale) -> SppcaFit:
-    """A fit at a stated strength; energy scale unless the latent one is asked."""
-    levels = np.full(len(found.offset), found.sigma2_y)
-    state = State(found.W, found.sigma2, found.W_y, levels, found.offset)
-    return SppcaFit(
-        mean,
-        state,
-        found.projection if energy_scale else found.projection * found.latent,
-        found.latent if energy_scale else np.ones_like(found.latent),
-        found.covariance,
-        Prediction(found.coef, found.offset, found.y_covariance),
-        found.whitener,
-        found.x_share,
-        found.y_share,
     )

@@ -6,7 +6,16 @@ from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
 from gnomon.exceptions import NumericalError
 from gnomon.linalg.data import Matrix
-from gnomon.linalg.kernels import default_gamma, exact_map, features, nystrom_map
+from gnomon.models import kernel as kernels
+from gnomon.models.kernel import (
+    choose_landmarks,
+    default_gamma,
+    exact_map,
+    far_mean,
+    features,
+    fit_features,
+    nystrom_map,
+)
 
 
 @pytest.fixture
@@ -57,8 +66,12 @@ def test_few_landmarks_suffice_for_a_smooth_kernel(rng):
 def test_negative_directions_are_left_out(rng):
     Q, _ = np.linalg.qr(rng.standard_normal((8, 8)))
     K = (Q * np.r_[5.0, 3.0, -2.0, np.zeros(5)]) @ Q.T
-    _, energies = exact_map(K)
-    assert np.all(energies > 0)
+    found, energies = exact_map(K)
+    J = np.eye(8) - 1 / 8
+    values = np.linalg.eigvalsh(J @ K @ J)[::-1]
+    assert values[-1] < -1
+    assert_allclose(energies, values[values > 1e-10])
+    assert found.basis.shape == (8, len(energies))
 
 
 def test_rows_that_are_all_equal_are_refused():
@@ -83,3 +96,40 @@ def test_polynomials_take_the_length_of_the_rows(rows):
     X, _ = rows
     assert_allclose(default_gamma("poly", Matrix(X)), 1 / np.sum(X**2, axis=1).mean())
     assert default_gamma("rbf", Matrix(np.ones((4, 2)))) == 1.0
+
+
+def test_the_width_of_a_laplacian_is_that_of_rows_far_away(rows):
+    X, _ = rows
+    gamma = default_gamma("laplacian", Matrix(X))
+    assert_allclose(default_gamma("laplacian", Matrix(X + 1e8)), gamma, rtol=1e-6)
+
+
+def test_landmarks_are_all_rows_up_to_a_limit_and_some_beyond(rng, monkeypatch):
+    assert choose_landmarks(30, None, rng).tolist() == list(range(30))
+    assert choose_landmarks(30, 99, rng).tolist() == list(range(30))
+    some = choose_landmarks(30, 7, rng)
+    assert len(set(some)) == 7
+    assert np.all(np.diff(some) > 0)
+    monkeypatch.setattr(kernels, "MOST_EXACT", 20)
+    monkeypatch.setattr(kernels, "LANDMARKS", 11)
+    assert len(choose_landmarks(30, None, rng)) == 11
+    assert len(choose_landmarks(20, None, rng)) == 20
+
+
+def test_features_of_the_rows_are_those_of_their_map(rows):
+    X, _ = rows
+    K, some = rbf_kernel(X), np.array([2, 5, 11, 20])
+    whole, part = fit_features(K, np.arange(30)), fit_features(K[:, some], some)
+    assert_allclose(whole.F, features(whole.map, K), atol=1e-6)
+    assert_allclose(np.sum(whole.F**2, axis=0), whole.energies)
+    assert part.energies is None
+    assert_allclose(part.F, features(part.map, K[:, some]))
+    assert_allclose(part.F.mean(axis=0), 0, atol=1e-12)
+
+
+def test_rows_far_from_the_origin_have_a_mean_to_be_taken_off(rows):
+    X, _ = rows
+    assert far_mean(Matrix(X + 1)) is None
+    assert_allclose(far_mean(Matrix(X + 1e8)), X.mean(axis=0) + 1e8)
+    assert_allclose(far_mean(Matrix(sparse.csr_array(X + 1e8))), X.mean(axis=0) + 1e8)
+    assert far_mean(Matrix(sparse.csr_array(1e8 * np.eye(30)))) is None
