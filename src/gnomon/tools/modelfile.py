@@ -42,12 +42,14 @@ def _name_records(node):
 # From a format to the next one: each takes and returns the document of a file.
 MIGRATIONS: dict[int, Callable] = {1: _name_records}
 # Parameters that constructors had once, with the values that asked for nothing: a file with one
-# of these loads without it, a file with another value is refused. Of a kernel that is None the
-# parameters meant nothing, whatever they were.
+# of these loads without it, a file with another value is refused. ANY is for parameters of the
+# fit alone, whose answers are in the file, and for those of a kernel that is None.
 NO_KERNEL = {"kernel": (None,), "gamma": ANY, "degree": ANY, "coef0": ANY}
+OF_BSDR = {"bias_prior": ANY, "thin": ANY, "n_nodes": (16,)}
 REMOVED = {
-    "BSDR": NO_KERNEL,
-    "BSDRRegressor": NO_KERNEL,
+    "BSDR": NO_KERNEL | OF_BSDR,
+    "BSDRRegressor": NO_KERNEL | OF_BSDR,
+    "MultinomialProbit": OF_BSDR,
     "PRPCA": {"link_components": (0,)},
     "DCAGM": {
         "solver": ("alternating",),
