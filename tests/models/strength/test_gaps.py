@@ -120,7 +120,7 @@ def test_noise_alone_climbs_to_its_maximum(rows, rng):
     X, _, _ = rows
     data = observed_rows.inputs(remove_entries(X, 0.3))
     start = observed_rows.State(rng.normal(size=(d, q)), data.shift, np.ones(1))
-    noise = gaps.input_noise(start, data, max_iter=2000, tol=1e-14)
+    noise = gaps.input_noise(start, data, Limits(q, 2000, 1e-14))
     values = [
         observed_rows.log_density(start._replace(noise=np.array([level])), data).sum()
         for level in noise * np.array([0.999, 1.0, 1.001])
