@@ -24,9 +24,9 @@ from gnomon.models.strength.rule import RULE, TINY
 
 
 class Filled(NamedTuple):
-    """Rows with their gaps at their means, their expected total variance, and what filled them.
+    """Rows with their gaps at their means, and their expected total variance.
 
-    That are the rows as they were observed, PPCA of them, and the number of its steps.
+    ``data`` are the rows as observed, ``ppca`` the model that filled them, after ``n_steps``.
     """
 
     X: np.ndarray
