@@ -172,8 +172,7 @@ def read_targets(y, n_samples, target="auto", weights=None) -> Targets:
     center = _observed_means(values, observed, weights)
     scale = np.ones_like(center)
     if kind == "numeric":
-        sd = np.sqrt(_observed_means((values - center) ** 2, observed, weights))
-        scale = np.where(varies(sd, center), sd, 1.0)
+        scale = _scales(values - center, observed, weights, center)
     coding = Coding(kind, NO_CLASSES, center, scale, one_column)
     return Targets(_standardise(values, coding), observed, coding)
 
@@ -389,6 +388,13 @@ def _known_labels(classes, names):
     position = {name: label for label, name in enumerate(names.tolist())}
     table = np.array([position[name] for name in classes.names.tolist()] + [UNLABELLED])
     return table[classes.labels]
+
+
+def _scales(residuals, observed, weights, center):
+    """Standard deviations of the outputs, 1 where an output does not vary."""
+    squares = _observed_means(residuals**2, observed, weights)
+    about = squares - _observed_means(residuals, observed, weights) ** 2
+    return np.where(varies(np.sqrt(np.maximum(about, 0.0)), center), np.sqrt(squares), 1.0)
 
 
 def _observed_means(values, observed, weights):

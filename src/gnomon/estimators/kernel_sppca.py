@@ -174,7 +174,7 @@ class KernelSPPCA(
         -------
         self : KernelSPPCA
         """
-        features = self._check_parameters()
+        features = self._checked_features()
         X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
         n = X.shape[0]
         q = check_integer("n_components", self.n_components, low=1, high=n, high_is=", the rows")
@@ -232,7 +232,7 @@ class KernelSPPCA(
 
     @available_if(_predicts_classes)
     def predict_proba(self, X):
-        """Probabilities of the classes, from the Gaussian prediction of their codes.
+        """Probabilities of the classes, from the Gaussian prediction of their code vectors.
 
         Parameters
         ----------
@@ -276,7 +276,8 @@ class KernelSPPCA(
     def _n_features_out(self):
         return self.dual_components_.shape[1]
 
-    def _check_parameters(self):
+    def _checked_features(self):
+        """The features of the kernel, not yet fitted, once all parameters are checked."""
         check_strength(self.supervision)
         check_option("target", self.target, ("auto", *KINDS))
         check_integer("max_iter", self.max_iter, low=1)
@@ -312,9 +313,8 @@ class KernelSPPCA(
         self.supervision_ = strength
         for name in (*OF_KERNEL, "classes_", "supervision_curve_"):
             vars(self).pop(name, None)
-        vars(self).update(
-            {name: vars(features)[name] for name in OF_KERNEL if name in vars(features)}
-        )
+            if hasattr(features, name):
+                setattr(self, name, getattr(features, name))
         if coding.kind == "classes":
             self.classes_ = coding.classes
 
@@ -329,9 +329,8 @@ class KernelSPPCA(
         return self._kernel_with_landmarks(X) @ self.dual_coef_ + self.target_mean_
 
     def _log_odds(self, columns):
-        codes = contrasts(len(self.classes_))
-        pattern = np.zeros(len(columns), dtype=int)
-        return class_log_odds(columns, self.target_covariance_[None], pattern, codes)
+        pattern, code_vectors = np.zeros(len(columns), dtype=int), contrasts(len(self.classes_))
+        return class_log_odds(columns, self.target_covariance_[None], pattern, code_vectors)
 
 
 def _space(F, energies, q, rng):

@@ -10,8 +10,6 @@ from gnomon.linalg.solve import above_rounding
 # A column with a kurtosis above this is rare: one that is 0 but in a share p of the rows has
 # 1 / p, so it is one of which at most two rows in a hundred say something.
 RARE = 50.0
-
-
 # A column whose deviations are below so many roundings of its mean does not vary.
 ROUNDINGS = 8
 
@@ -66,8 +64,8 @@ def column_statistics(X: Data, weights=None) -> Columns:
     weights = np.ones(X.shape[0]) if weights is None else weights
     mean, centered = center(Weighted(X, weights)) if np.ptp(weights) else center(X)
     centered = centered.X if isinstance(centered, Weighted) else centered
-    sd = column_spread(centered, weights)
-    return Columns(mean, sd, varies(sd, mean, X.dtype), centered)
+    sd, about = column_deviations(centered, weights)
+    return Columns(mean, sd, varies(about, mean, X.dtype), centered)
 
 
 class Standard(NamedTuple):
@@ -115,24 +113,37 @@ def row_space(X: Data) -> RowSpace:
     return RowSpace(U[:, kept] * roots, U[:, kept] / roots)
 
 
-def column_spread(X: Data, weights) -> np.ndarray:
-    """Root mean squares of the columns (d,) in float64, for data at any scale.
+def column_deviations(X: Data, weights) -> tuple[np.ndarray, np.ndarray]:
+    """Root mean squares of the columns (d,) in float64, and deviations from their own means.
 
-    X is centred; ``weights`` (n,) count rows. Entries are first divided by the largest of
-    their column, so that no square overflows or vanishes.
+    X is centred, so that both agree but for the rounding of the means, which grows with the
+    rows: only the latter are zero for a constant column. ``weights`` (n,) count rows.
     """
     if X.is_sparse and isinstance(X, Centered) and isinstance(X.X, Matrix):
-        return np.sqrt(_sparse_squares(X.X.X, X.mean.astype(float), weights) / weights.sum())
+        unit, sums, squares = _sparse_sums(X.X.X, X.mean.astype(float), weights)
+    else:
+        unit, sums, squares = _dense_sums(X, weights)
+    mean, square = sums / weights.sum(), squares / weights.sum()
+    return unit * np.sqrt(square), unit * np.sqrt(np.maximum(square - mean**2, 0.0))
+
+
+def _dense_sums(X, weights):
+    """Largest entries of the columns, and weighted sums of entries and squares in these units.
+
+    So no square overflows or vanishes, whatever the scale of the data.
+    """
     top = np.zeros(X.n_features)
     for block in X.dense_blocks():
         np.maximum(top, np.abs(block).max(axis=0, initial=0), out=top)
     unit = np.where(top > 0, top, 1.0)
-    total, start = np.zeros(X.n_features), 0
+    sums, squares, start = np.zeros(X.n_features), np.zeros(X.n_features), 0
     for block in X.dense_blocks():
         stop = start + len(block)
-        total += weights[start:stop] @ (block / unit) ** 2
+        scaled = block / unit
+        sums += weights[start:stop] @ scaled
+        squares += weights[start:stop] @ scaled**2
         start = stop
-    return top * np.sqrt(total / weights.sum())
+    return top, sums, squares
 
 
 def column_kurtosis(X: Data, spread, weights) -> np.ndarray:
@@ -159,7 +170,12 @@ def _sparse_fourth_powers(X, mean, spread, weights):
     return inside + elsewhere * (mean / spread) ** 4
 
 
-def _sparse_squares(X, mean, weights):
-    """Weighted sum of (x - mu)^2 down the columns, at the cost of the stored entries."""
-    squares = X.astype(float).power(2).T @ weights
-    return np.maximum(squares - 2 * mean * (X.T @ weights) + mean**2 * weights.sum(), 0.0)
+def _sparse_sums(X, mean, weights):
+    """The same sums of x - mu, without units, at the cost of the stored entries."""
+    stored = X.tocoo()
+    rows, columns = stored.coords
+    gaps, counts = stored.data - mean[columns], weights[rows]
+    elsewhere = weights.sum() - np.bincount(columns, counts, len(mean))
+    sums = np.bincount(columns, counts * gaps, len(mean)) - elsewhere * mean
+    squares = np.bincount(columns, counts * gaps**2, len(mean)) + elsewhere * mean**2
+    return np.ones(len(mean)), sums, squares

@@ -129,4 +129,4 @@ def _mean_absolute_distance(X):
     columns = np.sort(np.concatenate(list(X.rows(rows).dense_blocks())), axis=0)
     n = len(rows)
     ranks = 2 * np.arange(n) - n + 1
-    return 2 * float(np.sum(ranks @ (columns - columns[0]).astype(float))) / n**2
+    return 2 * float(np.sum(ranks @ columns.astype(float))) / n**2

@@ -10,7 +10,8 @@ from gnomon.inference.loop import iterate
 from gnomon.linalg.data import Matrix, center
 from gnomon.models.gaussian import fit as gaussian
 from gnomon.models.gaussian import gaps
-from gnomon.models.strength.closed_form import principal_space
+from gnomon.models.strength import gaps as strength_gaps
+from gnomon.models.strength.closed_form import principal_space, supervise
 from gnomon.models.strength.completion import Outputs
 from gnomon.models.strength.fit import Problem, Settings, fit, fit_in
 
@@ -95,6 +96,19 @@ def test_the_objective_of_rows_with_gaps_never_falls(problem, strength):
     assert found.run.converged
     assert np.diff(objective).min(initial=0) >= -1e-9 * abs(objective[-1])
     assert found.passes >= 2 * len(objective) + 4
+
+
+def test_the_start_with_gaps_counts_the_variance_that_they_hide(problem):
+    """The likelihood before the first step is that of the closed form with this total."""
+    X, options = remove_entries(problem.X, 0.2), settings(0.6)
+    outputs = Outputs(problem.Y, problem.observed, problem.labels)
+    filled = strength_gaps.fill(X, None, options)
+    space = principal_space(*center(Matrix(filled.X)), 150, np.random.default_rng(0))
+    found = supervise(space._replace(total=filled.total), outputs, 2, 0.6)
+    joint = strength_gaps.joint_rows(X, None, filled, found, 0.6)
+    _, expected = strength_gaps.step(strength_gaps.start(joint, filled, found), joint)
+    run = fit(problem._replace(X=X), options, iterate).run
+    assert_allclose(run.objective[0], expected, rtol=1e-10)
 
 
 def test_few_gaps_change_little(problem):

@@ -13,6 +13,7 @@ from gnomon.models.gaussian import gaps as observed_rows
 from gnomon.models.strength import gaps
 from gnomon.models.strength.closed_form import principal_space, supervise
 from gnomon.models.strength.completion import Outputs
+from gnomon.stats.gaussian import NOISE_FLOOR
 
 n, d, q = 60, 6, 3
 
@@ -93,6 +94,15 @@ def test_without_gaps_it_is_the_closed_form(rows, s):
         assert_allclose(again.state.sigma2_y, found.state.sigma2_y, rtol=1e-5)
 
 
+def test_the_floor_of_the_noise_is_that_of_x_alone(rows):
+    """At s = 1 the scaled labels are longer than x by orders of magnitude."""
+    X, Y, observed = rows
+    X = remove_entries(X, 0.3)
+    _, _, joint = stages(X, Y, observed, 1.0)
+    squares = (X - np.nanmean(X, axis=0)) ** 2
+    assert_allclose(joint.data.floors, [NOISE_FLOOR * np.nanmean(squares)])
+
+
 @pytest.mark.parametrize("s", [0.0, 0.7])
 def test_refining_ends_at_the_maximum_with_its_own_noise_of_x(rows, s):
     X, Y, observed = rows
@@ -120,7 +130,7 @@ def test_noise_alone_climbs_to_its_maximum(rows, rng):
     X, _, _ = rows
     data = observed_rows.inputs(remove_entries(X, 0.3))
     start = observed_rows.State(rng.normal(size=(d, q)), data.shift, np.ones(1))
-    noise = gaps.input_noise(start, data, max_iter=2000, tol=1e-14)
+    noise = gaps.input_noise(start, data, Limits(q, 2000, 1e-14))
     values = [
         observed_rows.log_density(start._replace(noise=np.array([level])), data).sum()
         for level in noise * np.array([0.999, 1.0, 1.001])

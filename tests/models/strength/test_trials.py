@@ -20,10 +20,10 @@ from gnomon.models.strength.trials import (
     draw_splits,
     embed,
     number_losses,
+    run_trials,
     soft_losses,
     strength_maps,
     thinned,
-    trial_fits,
     tuned,
 )
 
@@ -151,12 +151,12 @@ def test_rows_are_embedded_by_every_candidate(contest):
 
 
 def test_losses_of_classes_are_by_rows_that_kept_their_label(contest, rng):
-    splits = draw_splits(contest.labelled.labels, 2, rng)
-    fits = trial_fits(contest, splits, tuned(contest))
-    losses = class_losses(contest, splits, fits)
+    splits = run_trials(contest, tuned(contest), rng)
+    losses, chance = class_losses(contest, splits)
+    assert_allclose(chance, np.log(4))
     labels, distances, truth = contest.labelled.labels, [], []
-    for split, fit in zip(splits, fits, strict=True):
-        T = embed(contest, contest.labelled.F, fit)[-1]
+    for split in splits:
+        T = embed(contest, contest.labelled.F, split.fits)[-1]
         D = np.linalg.norm(T[split.lost][:, None] - T[split.kept][None], axis=2) ** 2
         nearest = [
             D[:, labels[split.kept] == c].min(axis=1)
@@ -176,8 +176,8 @@ def test_losses_of_numbers_are_those_of_a_regression_on_the_map(rng):
     space = principal_space(*center(Matrix(X)), 150, rng)
     labelled = distinct_rows(space, Outputs(y, np.ones((50, 1), dtype=bool)))
     contest = Contest(space, labelled, 1)
-    splits = draw_splits(labelled.labels, 1, rng)
-    losses, chance = number_losses(contest, splits, trial_fits(contest, splits, tuned(contest)))
+    splits = run_trials(contest, tuned(contest), rng)
+    losses, chance = number_losses(contest, splits)
     lost = np.concatenate([split.lost for split in splits])
     assert sorted(lost) == list(range(50))
     assert losses.shape == (1 + len(RULE.strengths), 50)

@@ -17,11 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gnomon.models.strength.closed_form import (
-    PrincipalSpace,
-    coordinates,
-    weights_of,
-)
+from gnomon.models.strength.closed_form import PrincipalSpace, coordinates, weights_of
 from gnomon.models.strength.completion import Outputs, Votes, complete_with_votes
 from gnomon.models.strength.rule import RULE, TINY
 from gnomon.models.strength.trials import (
@@ -32,11 +28,10 @@ from gnomon.models.strength.trials import (
     class_losses,
     column_variances,
     distinct_rows,
-    draw_splits,
     embed,
     number_losses,
+    run_trials,
     thinned,
-    trial_fits,
     tuned,
 )
 
@@ -56,23 +51,12 @@ class Curve(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """Chosen strength and number of directions, what decided, and votes that take part.
-
-    ``guarded`` says that evidence was too thin for the candidate of least criterion.
-    """
+    """Chosen strength and number of directions, what decided, and votes that take part."""
 
     s: float
     n_directions: int
-    guarded: bool = False
     curve: Curve | None = None
     votes: Votes | None = None
-
-
-class Loss(NamedTuple):
-    """Loss of every candidate relative to that of s = 0, and its standard error."""
-
-    mean: np.ndarray
-    error: np.ndarray
 
 
 class Unlabelled(NamedTuple):
@@ -110,57 +94,56 @@ def _can_be_tried(labelled):
 def _by_numbers(contest, rng):
     """The choice for numbers, by trials alone."""
     fits = tuned(contest)
-    splits = draw_splits(contest.labelled.labels, contest.q, rng)
-    losses, chance = number_losses(contest, splits, trial_fits(contest, splits, fits))
+    trials = run_trials(contest, fits, rng)
+    loss, error = relative_losses(*number_losses(contest, trials), _lost_rows(trials))
     found = left_out_gain(fits, contest.labelled) > RULE.finds_labels
-    loss = relative_losses(losses, chance, _lost_rows(splits))
-    return _least(contest.candidates, loss, np.zeros(len(contest.candidates)), found)
+    return _first_choice(contest, loss, error, np.zeros(len(loss)), found)
 
 
 def _by_classes(contest, observed, rng):
     """The choice for classes: trials, votes, and a second round where there is a case for it."""
     fits = tuned(contest)
-    splits = draw_splits(contest.labelled.labels, contest.q, rng)
-    trials = trial_fits(contest, splits, fits)
-    chance = np.concatenate([np.full(len(x.lost), np.log(len(x.classes))) for x in splits])
-    loss = relative_losses(class_losses(contest, splits, trials), chance, _lost_rows(splits))
+    trials = run_trials(contest, fits, rng)
+    loss, error = relative_losses(*class_losses(contest, trials), _lost_rows(trials))
     unlabelled = _unlabelled(contest, observed, rng)
     votes = votes_of(contest, unlabelled, fits)
     share = vote_shares(votes, stage_one_votes(contest, unlabelled, fits))
     apart = disagreement(votes, share, unlabelled.weights)
     alone = left_out_evidence(fits, contest.labelled)
     found = alone > RULE.finds_labels
-    found = found or trial_evidence(contest.labelled, splits, trials) > RULE.finds_in_trials
-    first = _least(contest.candidates, loss, apart, found)
+    found = found or trial_evidence(contest.labelled, trials) > RULE.finds_in_trials
+    first = _first_choice(contest, loss, error, apart, found)
     if not len(unlabelled.rows) or (first.s == 0 and alone <= RULE.finds_surely):
         return first
     return second_round(contest, unlabelled, share, first)
 
 
-def _lost_rows(splits):
-    return np.concatenate([split.lost for split in splits])
+def _lost_rows(trials):
+    return np.concatenate([trial.lost for trial in trials])
 
 
-def relative_losses(losses, chance, rows) -> Loss:
-    """Mean over trials; its error over distinct rows, as a row loses its label more than once."""
+def relative_losses(losses, chance, rows) -> tuple[np.ndarray, np.ndarray]:
+    """Loss of every candidate relative to that of s = 0, and its standard error.
+
+    The mean is over trials, the error over distinct rows, as a row may lose its label twice.
+    """
     losses = np.minimum(losses, RULE.largest_loss * chance)
     level = max(losses[0].mean(), RULE.least_level * chance.mean(), TINY)
     gains = (losses - losses[0]) / level
     _, row, counts = np.unique(rows, return_inverse=True, return_counts=True)
     means = np.array([np.bincount(row, gain) / counts for gain in gains])
-    return Loss(gains.mean(axis=1), means.std(axis=1) / np.sqrt(max(len(counts) - 1, 1)))
+    return gains.mean(axis=1), means.std(axis=1) / np.sqrt(max(len(counts) - 1, 1))
 
 
-def _least(candidates, loss, apart, finds_labels) -> Choice:
+def _first_choice(contest, loss, error, apart, finds_labels) -> Choice:
     """The candidate of least criterion, or none where the evidence is thin."""
-    criterion = loss.mean + RULE.caution * (loss.error + apart)
+    criterion = loss + RULE.caution * (error + apart)
     best = int(np.argmin(criterion))
-    beats_pca = -loss.mean[best] > RULE.beats_pca * loss.error[best]
-    trusted = bool(best == 0 or finds_labels or beats_pca)
-    sizes, s = np.array(candidates).T
-    curve = Curve(s, sizes.astype(int), loss.mean, loss.error, apart, criterion)
-    chosen = candidates[best if trusted else 0]
-    return Choice(chosen.s, chosen.n_directions, not trusted, curve)
+    trusted = finds_labels or -loss[best] > RULE.beats_pca * error[best]
+    chosen = contest.candidates[best if trusted else 0]
+    sizes, s = np.array(contest.candidates).T
+    curve = Curve(s, sizes.astype(int), loss, error, apart, criterion)
+    return Choice(chosen.s, chosen.n_directions, curve)
 
 
 def _unlabelled(contest, observed, rng) -> Unlabelled:
@@ -182,9 +165,9 @@ def votes_of(contest: Contest, unlabelled: Unlabelled, fits: Completions) -> np.
 
 def stage_one_votes(contest: Contest, unlabelled: Unlabelled, fits: Completions) -> np.ndarray:
     """Whether a class (n, classes) has the code vector nearest to the completed label."""
-    fit, codes = fits[contest.sizes[-1]], code_vectors(contest.labelled)
+    fit, vectors = fits[contest.sizes[-1]], code_vectors(contest.labelled)
     F = unlabelled.F[len(contest.labelled.F) :]
-    return nearest(fit.offset + F @ fit.B, codes)[:, None] == np.arange(len(codes))
+    return nearest(fit.offset + F @ fit.B, vectors)[:, None] == np.arange(len(vectors))
 
 
 def vote_shares(votes, stage_one) -> np.ndarray:
@@ -226,11 +209,9 @@ def second_round(contest: Contest, unlabelled: Unlabelled, share, first: Choice)
     voted = _voted(labelled, unlabelled, share)
     fits = _fits_with(contest, unlabelled, voted)
     apart = disagreement(votes_of(contest, unlabelled, fits), share, unlabelled.weights)
-    choice = _after_votes(first, contest.candidates, apart)
-    if choice.s == 0:
-        return choice
-    names = labelled.names[voted.labels]
-    return choice._replace(votes=voted._replace(labels=names, fit=fits[choice.n_directions]))
+    chosen, curve = _after_votes(contest, first, apart)
+    voted = voted._replace(labels=labelled.names[voted.labels], fit=fits[chosen.n_directions])
+    return Choice(chosen.s, chosen.n_directions, curve, voted if chosen.s > 0 else None)
 
 
 def _voted(labelled, unlabelled, share) -> Votes:
@@ -246,15 +227,14 @@ def _fits_with(contest, unlabelled, voted) -> Completions:
     return {p: complete_with_votes(rows[p], outputs, weights, voted, counts) for p in rows}
 
 
-def _after_votes(first, candidates, apart) -> Choice:
-    """The candidate whose map agrees most with the votes; losses count too."""
+def _after_votes(contest, first, apart):
+    """The candidate whose map agrees most with the votes, losses counted too, and the curve."""
     loss = first.curve.loss + RULE.caution * first.curve.error
     criterion = RULE.loss_after_votes * loss + apart
-    # Without supervision the votes change nothing; the first round has mostly ruled it out.
-    possible = np.where((np.arange(len(criterion)) > 0) | (first.s == 0), criterion, np.inf)
-    chosen = candidates[int(np.argmin(possible))]
     curve = first.curve._replace(disagreement=apart, criterion=criterion)
-    return Choice(chosen.s, chosen.n_directions, False, curve)
+    # Without supervision the votes change nothing; the first round has mostly ruled it out.
+    possible = np.where((curve.s > 0) | (first.s == 0), criterion, np.inf)
+    return contest.candidates[int(np.argmin(possible))], curve
 
 
 def left_out_evidence(fits: Completions, labelled: Labelled) -> float:
@@ -262,41 +242,39 @@ def left_out_evidence(fits: Completions, labelled: Labelled) -> float:
 
     Classes count the same; the better number of directions is taken.
     """
-    labels, codes, counts = labelled.labels, code_vectors(labelled), np.bincount(labelled.labels)
+    labels, counts = labelled.labels, np.bincount(labelled.labels)
     chance = 1 / len(counts)
     error = np.sqrt(chance * (1 - chance) * np.sum(1 / counts)) / len(counts)
     evidence = []
     for fit in fits.values():
-        hits = nearest(labelled.outputs.Y - fit.residuals, codes) == labels
+        hits = nearest(labelled.outputs.Y - fit.residuals, code_vectors(labelled)) == labels
         rate = np.mean(np.bincount(labels, hits) / counts)
         evidence.append((rate - chance) / error)
     return float(max(evidence))
 
 
-def trial_evidence(labelled: Labelled, splits, trials) -> float:
+def trial_evidence(labelled: Labelled, trials) -> float:
     """The same for rows that lose their labels in trials, against the classes they compete with.
 
     Leaving out one of two labels of a class weakens that class alone; here all competitors are
     equally short of labels, so that few labels can tell. Repeats of a row are averaged.
     """
-    codes = code_vectors(labelled)
-    chance = np.concatenate([np.full(len(x.lost), 1 / len(x.classes)) for x in splits])
-    _, row, counts = np.unique(_lost_rows(splits), return_inverse=True, return_counts=True)
+    chance = np.concatenate([np.full(len(x.lost), 1 / len(x.classes)) for x in trials])
+    _, row, counts = np.unique(_lost_rows(trials), return_inverse=True, return_counts=True)
     error = np.sqrt(chance.mean() * (1 - chance.mean()) / len(counts))
     evidence = []
-    for p in trials[0]:
-        pairs = zip(splits, trials, strict=True)
-        hits = np.concatenate([_found(labelled, split, codes, fit[p]) for split, fit in pairs])
+    for p in trials[0].fits:
+        hits = np.concatenate([_found(labelled, trial, p) for trial in trials])
         rates = np.bincount(row, hits - chance) / counts
         evidence.append(rates.mean() / max(error, TINY))
     return float(max(evidence))
 
 
-def _found(labelled, split, codes, fit):
+def _found(labelled, trial, p):
     """Whether stage 1 without them finds the class of each row that lost its label."""
-    predicted = fit.offset + labelled.F[split.lost, : len(fit.B)] @ fit.B
-    found = split.classes[nearest(predicted, codes[split.classes])]
-    return found == labelled.labels[split.lost]
+    fit, vectors = trial.fits[p], code_vectors(labelled)[trial.classes]
+    predicted = fit.offset + labelled.F[trial.lost, :p] @ fit.B
+    return trial.classes[nearest(predicted, vectors)] == labelled.labels[trial.lost]
 
 
 def left_out_gain(fits: Completions, labelled: Labelled) -> float:

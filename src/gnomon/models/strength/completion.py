@@ -253,4 +253,4 @@ def _left_out_scale(sample, leverage, rows=slice(None)):
     roots = sample.roots[rows, 0]
     leverage = leverage + roots**2 / np.sum(sample.roots**2)
     share = 1 - leverage / np.maximum(sample.counts[rows], 1.0)
-    return roots * np.maximum(share, RULE.least_share_of_others)
+    return roots * np.maximum(share, RULE.rounding)

@@ -24,9 +24,9 @@ from gnomon.models.strength.rule import RULE, TINY
 
 
 class Filled(NamedTuple):
-    """Rows with their gaps at their means, their expected total variance, and what filled them.
+    """Rows with their gaps at their means, and their expected total variance.
 
-    That are the rows as they were observed, PPCA of them, and the number of its steps.
+    ``data`` are the rows as observed, ``ppca`` the model that filled them, after ``n_steps``.
     """
 
     X: np.ndarray
@@ -54,8 +54,7 @@ class Joint(NamedTuple):
 
 def fill(X, weights, settings) -> Filled:
     """The rows as stage 1 sees them, by PPCA of what is observed."""
-    data = observed.inputs(X, weights)
-    limits = {"max_iter": settings.max_iter, "tol": settings.tol}
+    data, limits = observed.inputs(X, weights), {"max_iter": settings.max_iter, "tol": settings.tol}
     run = observed.maximise(data, settings.n_components, iterate, **limits)
     values, deviations = observed.fill(run.state, data)
     squares = np.sum((values - run.state.mean) ** 2 + deviations**2, axis=1)
@@ -65,10 +64,9 @@ def fill(X, weights, settings) -> Filled:
 
 def refine(X, weights, filled: Filled, model: SppcaFit, s, settings, loop) -> tuple[SppcaFit, Run]:
     """The model at the maximum, from the closed form on the filled rows, and the run."""
-    limits = {"max_iter": settings.max_iter, "tol": settings.tol}
     joint = joint_rows(X, weights, filled, model, s)
-    run = climb(joint, start(joint, filled, model), loop, **limits)
-    noise = input_noise(run.state, filled.data, **limits)
+    run = climb(joint, start(joint, filled, model), settings, loop)
+    noise = input_noise(run.state, filled.data, settings)
     return assemble(run.state, noise, joint, filled, model), run
 
 
@@ -104,11 +102,12 @@ def start(joint: Joint, filled: Filled, model: SppcaFit) -> observed.State:
     )
 
 
-def climb(joint: Joint, start: observed.State, loop, *, max_iter, tol) -> Run:
-    """EM with Anderson's mixing; ``tol`` is in nats per observed entry."""
+def climb(joint: Joint, start: observed.State, settings, loop) -> Run:
+    """EM with Anderson's mixing; the tolerance is in nats per observed entry."""
     method = Method(start, partial(step, joint=joint))
     method = anderson(method, observed.pack, partial(observed.unpack, like=start))
-    return loop(method, max_iter=max_iter, tol=tol * observed.n_observed(joint.data))
+    tol = settings.tol * observed.n_observed(joint.data)
+    return loop(method, max_iter=settings.max_iter, tol=tol)
 
 
 def step(state: observed.State, joint: Joint) -> tuple[observed.State, float]:
@@ -120,13 +119,13 @@ def step(state: observed.State, joint: Joint) -> tuple[observed.State, float]:
     return observed.State(W, mean, found.noise * joint.ratios), objective - joint.constant
 
 
-def input_noise(state: observed.State, data: observed.Patterns, *, max_iter, tol) -> float:
+def input_noise(state: observed.State, data: observed.Patterns, settings) -> float:
     """The most likely noise of x for the loadings of x, those of the labels left aside."""
     d = data.X.shape[1]
     alone = observed.State(state.W[:d], state.mean[:d], state.noise[:1])
     method = Method(alone, partial(observed.noise_step, data=data))
-    run = iterate(method, max_iter=max_iter, tol=tol * observed.n_observed(data))
-    return float(run.state.noise[0])
+    tol = settings.tol * observed.n_observed(data)
+    return float(iterate(method, max_iter=settings.max_iter, tol=tol).state.noise[0])
 
 
 def assemble(

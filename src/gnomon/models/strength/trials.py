@@ -78,12 +78,16 @@ class Contest(NamedTuple):
 Completions = dict[int, Completion]
 
 
-class Split(NamedTuple):
-    """Rows that keep their label, rows that lose it, and the classes that compete for these."""
+class Trial(NamedTuple):
+    """Rows that keep their label, rows that lose it, and the classes that compete for these.
+
+    ``fits`` are stage 1 without the rows that lose their label.
+    """
 
     kept: np.ndarray
     lost: np.ndarray
     classes: np.ndarray
+    fits: Completions | None = None
 
 
 def distinct_rows(space: PrincipalSpace, outputs: Outputs) -> Labelled:
@@ -148,7 +152,7 @@ def _rank_in_class(labels):
     return rank
 
 
-def draw_splits(labels, q, rng) -> list[Split]:
+def draw_splits(labels, q, rng) -> list[Trial]:
     """Plain folds for few classes and enough components, half-class splits otherwise.
 
     Numbers are one class of all rows.
@@ -169,7 +173,7 @@ def _plain_folds(labels, rng):
     every = np.arange(labels.max() + 1)
     lost = [np.flatnonzero(fold == f) for f in range(n_folds)]
     folds = [f for f in range(n_folds) if len(lost[f])]
-    return [Split(np.flatnonzero(fold != f), lost[f], every) for f in folds]
+    return [Trial(np.flatnonzero(fold != f), lost[f], every) for f in folds]
 
 
 def _half_class_splits(labels, able, rng):
@@ -182,7 +186,7 @@ def _half_class_splits(labels, able, rng):
         classes = np.unique(queue[k * half : (k + 1) * half])
         lost = np.concatenate([_some_rows(labels, c, rng) for c in classes])
         kept = np.setdiff1d(np.arange(len(labels)), lost)
-        splits.append(Split(kept, lost, classes))
+        splits.append(Trial(kept, lost, classes))
     return splits
 
 
@@ -197,50 +201,46 @@ def tuned(contest: Contest) -> Completions:
     return {p: complete(F[:, :p], outputs, weights) for p in contest.sizes}
 
 
-def trial_fits(contest: Contest, splits, fits: Completions) -> list[Completions]:
-    """Stage 1 without the rows that lose their label, at the penalties of ``fits``, per split."""
-    return [_fits_again(contest.labelled.rows(split.kept), fits) for split in splits]
+def run_trials(contest: Contest, fits: Completions, rng) -> list[Trial]:
+    """Trials with stage 1 fitted at the penalties of ``fits``."""
+    splits = draw_splits(contest.labelled.labels, contest.q, rng)
+    return [split._replace(fits=_fits_without(contest, split, fits)) for split in splits]
 
 
-def _fits_again(kept, fits):
-    return {
-        p: recomplete(kept.F[:, :p], kept.outputs, kept.weights, fit.penalty)
-        for p, fit in fits.items()
-    }
+def _fits_without(contest, split, fits):
+    F, outputs, weights, _ = contest.labelled.rows(split.kept)
+    return {p: recomplete(F[:, :p], outputs, weights, fit.penalty) for p, fit in fits.items()}
 
 
-def class_losses(contest: Contest, splits, trials) -> np.ndarray:
-    """Log losses (candidates, rows that lose their label) of finding the class again."""
+def class_losses(contest: Contest, trials) -> tuple[np.ndarray, np.ndarray]:
+    """Log losses (candidates, rows that lose their label) of finding the class; those of chance."""
     labels, distances = contest.labelled.labels, []
-    for split, fits in zip(splits, trials, strict=True):
-        T = embed(contest, contest.labelled.F, fits)
-        kept = split.kept[np.argsort(labels[split.kept], kind="stable")]
-        near = class_distances(T[:, split.lost], T[:, kept], labels[kept])
-        near[:, :, np.setdiff1d(labels, split.classes)] = np.inf
+    for trial in trials:
+        T = embed(contest, contest.labelled.F, trial.fits)
+        kept = trial.kept[np.argsort(labels[trial.kept], kind="stable")]
+        near = class_distances(T[:, trial.lost], T[:, kept], labels[kept])
+        near[:, :, np.setdiff1d(labels, trial.classes)] = np.inf
         distances.append(near)
-    truth = np.concatenate([labels[split.lost] for split in splits])
-    return soft_losses(np.concatenate(distances, axis=1), truth)
+    truth = np.concatenate([labels[trial.lost] for trial in trials])
+    chance = np.concatenate([np.full(len(x.lost), np.log(len(x.classes))) for x in trials])
+    return soft_losses(np.concatenate(distances, axis=1), truth), chance
 
 
-def number_losses(contest: Contest, splits, trials):
-    """Squared errors (candidates, rows that lose theirs) of a regression on T, and of the mean.
+def number_losses(contest: Contest, trials) -> tuple[np.ndarray, np.ndarray]:
+    """Squared errors (candidates, rows that lose theirs) of a regression on T; of the mean alone.
 
     In units of each column's variance; an outlying row counts as three deviations.
     """
-    labelled = contest.labelled
+    labelled, losses = contest.labelled, []
     variance = np.maximum(column_variances(labelled), TINY)
     nothing = np.zeros((len(labelled.F), 1))
-    losses, chance = [], []
-    for split, fits in zip(splits, trials, strict=True):
-        T = embed(contest, labelled.F, fits)
-        kept, lost = labelled.rows(split.kept), labelled.rows(split.lost)
-        errors = [
-            _regression_errors(t[split.kept], kept, t[split.lost], lost.outputs, variance)
-            for t in (*T, nothing)
-        ]
-        losses.append(np.array(errors[:-1]))
-        chance.append(errors[-1])
-    return np.concatenate(losses, axis=1), np.concatenate(chance)
+    for trial in trials:
+        kept, lost = labelled.rows(trial.kept), labelled.outputs.rows(trial.lost)
+        maps = (*embed(contest, labelled.F, trial.fits), nothing)
+        pairs = [(T[trial.kept], T[trial.lost]) for T in maps]
+        losses.append([_regression_errors(kept, lost, *pair, variance) for pair in pairs])
+    together = np.concatenate(losses, axis=1)
+    return together[:-1], together[-1]
 
 
 def column_variances(labelled: Labelled) -> np.ndarray:
@@ -258,8 +258,9 @@ def capped_errors(E, observed, variance) -> np.ndarray:
     return squares.sum(axis=1) / observed.sum(axis=1)
 
 
-def _regression_errors(T, kept, T_lost, lost, variance):
-    penalty = np.full(kept.outputs.Y.shape[1], RULE.regression_penalty)
+def _regression_errors(kept, lost, T, T_lost, variance):
+    """Errors of the outputs of lost rows, regressed on T of the kept ones."""
+    penalty = np.full(lost.Y.shape[1], RULE.regression_penalty)
     fit = recomplete(T, kept.outputs, kept.weights, penalty)
     return capped_errors(lost.Y - fit.offset - T_lost @ fit.B, lost.observed, variance)
 
