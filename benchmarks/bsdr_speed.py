@@ -19,10 +19,10 @@ from sklearn.linear_model import LogisticRegression
 import bsdr_plain
 from gnomon import BSDR
 from gnomon.linalg.data import Matrix
-from gnomon.models import bsdr
-from gnomon.models import bsdr_variational as variational
-from gnomon.stats.gamma import Gamma
-from gnomon.stats.ridge import GramRidge
+from gnomon.models.bsdr import sweeps
+from gnomon.models.bsdr.factors import Gamma, Priors, make_model
+from gnomon.models.bsdr.inputs import GramRidge
+from gnomon.models.bsdr.outputs import ClassOutputs
 
 from measure import data_folder, write
 
@@ -44,8 +44,8 @@ def mfeat():
 def exact_bound(plain, X, y):
     """The bound of a plain fit, its scores integrated exactly."""
     ridge = GramRidge(Matrix(X), 1.0)
-    problem = bsdr.pose(ridge, bsdr.ClassOutputs(y, y.max() + 1), bsdr.Priors())
-    factors = variational.init(problem, plain["Q"])
+    model = make_model(ridge, ClassOutputs(y, y.max() + 1), Priors())
+    factors = sweeps.start(model, plain["Q"])
     factors = factors._replace(
         phi=Gamma(1.5, plain["phi"] / 1.5),
         Z=plain["Z"].T,
@@ -53,7 +53,7 @@ def exact_bound(plain, X, y):
         C=plain["bW_covariance"],
         C_log_det=np.linalg.slogdet(plain["bW_covariance"])[1],
     )
-    return variational.step(factors, problem)[1]
+    return sweeps.step(factors, model)[1]
 
 
 def against_the_paper(n_sweeps):

@@ -17,7 +17,7 @@ from benchmarks.papers.data import MissingDataError
 from sklearn.model_selection import StratifiedShuffleSplit
 
 from gnomon import DCAGM
-from gnomon.models.dca_gm_choice import GRIDS
+from gnomon.models.dcagm.weights import GRIDS
 
 PATH = RESULTS / "dcagm_auto.json"
 SEED = 3000
@@ -31,15 +31,15 @@ def trial(name, case, split):
     rng = np.random.default_rng((SEED, split))
     splitter = StratifiedShuffleSplit(1, train_size=SHARES[name], random_state=SEED + split)
     train, tested = next(splitter.split(X, y))
-    codes, chunks = np.full(len(y), -1), None
-    codes[train] = y[train]
+    labels, chunks = np.full(len(y), -1), None
+    labels[train] = y[train]
     if name == "chunk_weight":
         inside, tested = np.array_split(rng.permutation(tested), 2)
         chunks = chunks_of_four(y, inside)
     out = {}
     for value in (*GRIDS[name], "auto"):
         start = time.process_time()
-        model = DCAGM(q, **options, **{name: value}, random_state=0).fit(X, codes, chunks=chunks)
+        model = DCAGM(q, **options, **{name: value}, random_state=0).fit(X, labels, chunks=chunks)
         seconds = time.process_time() - start
         accuracy = 100 * model.score(X[tested], y[tested])
         out[str(value)] = (accuracy, seconds, getattr(model, name + "_"))

@@ -29,7 +29,7 @@ from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.neighbors import KNeighborsClassifier
 
 from gnomon import DCAGM, SemiSupervisedSplit
-from gnomon.models import dca_gm_problem
+from gnomon.models.dcagm import alternation, start
 
 PATH = RESULTS / "dcagm_defaults.json"
 SEED, FRESH_SEED, N_FOLDS = 1000, 4000, 3
@@ -38,6 +38,8 @@ N_FRESH = dict.fromkeys(SETS, 6) | {"isolet": 2}
 # The set that takes longest is cut down to this many rows in the first sweep.
 MOST_ROWS = 1000
 START = "start shrinkage"
+# What is no parameter of DCAGM: where it is a constant.
+CONSTANTS = {START: (start, "START_SHRINKAGE"), "prior_scale": (alternation, "PRIOR_SCALE")}
 # The defaults as they were before this sweep, which stay but for what it says.
 PRESENT = {
     "unlabelled_weight": 0.01,
@@ -78,14 +80,17 @@ def label(variant):
 
 
 @contextmanager
-def start_shrinkage(value):
-    """The constant of the start is no parameter; for a trial it is put in its place."""
-    present = dca_gm_problem.START_SHRINKAGE
-    dca_gm_problem.START_SHRINKAGE = value
+def replaced(values):
+    """Constants with other values for a trial, by the names that variants have for them."""
+    places = {key: CONSTANTS[key] for key in values}
+    present = {key: getattr(module, name) for key, (module, name) in places.items()}
     try:
+        for key, (module, name) in places.items():
+            setattr(module, name, values[key])
         yield
     finally:
-        dca_gm_problem.START_SHRINKAGE = present
+        for key, (module, name) in places.items():
+            setattr(module, name, present[key])
 
 
 def shortened(name):
@@ -103,16 +108,16 @@ def score(variant, case, train, hidden, chunks=None):
     The latter are left out where the variant, or chunks, can make no difference to them.
     """
     X, y, q, options = case
-    codes = np.full(len(y), -1)
-    codes[train] = y[train]
+    labels = np.full(len(y), -1)
+    labels[train] = y[train]
     parameters = PRESENT | variant
-    shrinkage = parameters.pop(START)
+    constants = {key: parameters.pop(key) for key in CONSTANTS}
     n_fits = 1 if chunks is not None or (variant and variant.keys() <= UNLABELLED) else 2
     out = []
-    with start_shrinkage(shrinkage):
+    with replaced(constants):
         for rows in [np.arange(len(y)), train][:n_fits]:
             given = None if chunks is None else chunks[rows]
-            model = DCAGM(q, **options, **parameters).fit(X[rows], codes[rows], chunks=given)
+            model = DCAGM(q, **options, **parameters).fit(X[rows], labels[rows], chunks=given)
             near = KNeighborsClassifier(1).fit(model.transform(X[train]), y[train])
             out += [near.score(model.transform(X[hidden]), y[hidden])]
             out += [model.score(X[hidden], y[hidden])]
@@ -124,11 +129,11 @@ def folds(case, n_splits, seed):
     X, y, _, _ = case
     splits = StratifiedShuffleSplit(n_splits, train_size=0.2, random_state=seed).split(X, y)
     for number, (train, others) in enumerate(splits):
-        codes = np.full(len(y), -1)
-        codes[train] = y[train]
+        labels = np.full(len(y), -1)
+        labels[train] = y[train]
         mixed = np.random.default_rng((seed, number)).permutation(others)
         chunks = chunks_of_four(y, mixed[: len(mixed) // 2])
-        for kept, hidden in SemiSupervisedSplit(N_FOLDS, random_state=number).split(X, codes):
+        for kept, hidden in SemiSupervisedSplit(N_FOLDS, random_state=number).split(X, labels):
             yield np.intersect1d(kept, train), hidden, chunks
 
 

@@ -25,8 +25,7 @@ from sklearn.cross_decomposition import PLSRegression
 
 import supervision_sets as sets
 from gnomon import SPPCA
-from gnomon.linalg.blocks import center
-from gnomon.linalg.data import as_data
+from gnomon.linalg.data import as_data, center
 
 import measure
 

@@ -12,7 +12,7 @@ _HOMES: dict[str, str] = {
     "SemiSupervisedSplit": "gnomon.estimators.selection",
     "from_loaders": "gnomon.linalg.blocks",
     "choose_dimension": "gnomon.tools.dimension",
-    "compare": "gnomon.tools.compare",
+    "compare": "gnomon.tools.compare.run",
     "labelled_scorer": "gnomon.estimators.labelled",
     "load": "gnomon.tools.modelfile",
     "retrieval_score": "gnomon.tools.retrieval",
@@ -26,8 +26,11 @@ _HOMES: dict[str, str] = {
     "chunks_from_pairs": "gnomon.estimators.chunks",
     "datasets": "gnomon.datasets",
     "displays": "gnomon.displays",
+    "peers": "gnomon.peers",
+    "read_table": "gnomon.tools.read_table",
     "SPPCA": "gnomon.estimators.sppca",
     "KernelSPPCA": "gnomon.estimators.kernel_sppca",
+    "KernelFeatures": "gnomon.estimators.kernel_features",
 }
 
 __all__ = sorted(_HOMES)

@@ -132,7 +132,7 @@ def make_classes(
     axes, _ = np.linalg.qr(rng.standard_normal((n_features, n_features)))
     directions, others = axes[:, :n_components], axes[:, n_components:]
     y = rng.permutation(np.arange(n_samples) % n_classes)
-    centers = _spread_points(n_classes, n_components, rng) * separation
+    centers = _random_centers(n_classes, n_components, rng) * separation
     scales = np.linspace(4, 0.5, n_features - n_components)
     X = (centers[y] + rng.standard_normal((n_samples, n_components))) @ directions.T
     X += (rng.standard_normal((n_samples, n_features - n_components)) * scales) @ others.T
@@ -208,7 +208,7 @@ def remove_entries(X, share=0.2, *, random_state=0):
     return X
 
 
-def _spread_points(n, d, rng):
+def _random_centers(n, d, rng):
     """Points of unit mean distance from their mean."""
     points = rng.standard_normal((n, d))
     points -= points.mean(axis=0)

@@ -31,8 +31,8 @@ def test_one_estimator_is_named_by_its_class(gaps):
 
 
 def test_the_end_is_open_where_it_did_not_converge():
-    objectives = {"settled": [0.0, 1.0], "stopped": [0.0, 0.5]}
-    display = ConvergenceDisplay(objectives, converged={"settled": True, "stopped": False}).plot()
+    objectives = {"converged": [0.0, 1.0], "stopped": [0.0, 0.5]}
+    display = ConvergenceDisplay(objectives, converged={"converged": True, "stopped": False}).plot()
     ends = [line for line in display.ax_.lines if line.get_marker() == "o"]
     assert to_rgba(ends[0].get_markerfacecolor()) != to_rgba("white")
     assert to_rgba(ends[1].get_markerfacecolor()) == to_rgba("white")

@@ -72,7 +72,7 @@ def test_a_grid_search_shows_the_best_over_other_settings():
 
 
 class _Tried(BaseEstimator):
-    """Stands for a fit that has tried strengths 0, 0.5 and 1 on two pools."""
+    """Stands for a fit that has tried strengths 0, 0.5 and 1 with two numbers of directions."""
 
     def fit(self, X=None, y=None):
         self.supervision_ = 0.5
@@ -86,7 +86,7 @@ class _Tried(BaseEstimator):
         return self
 
 
-def test_the_strengths_tried_have_a_line_for_each_pool():
+def test_the_strengths_tried_have_a_line_for_each_number_of_directions():
     display = SupervisionDisplay.from_estimator(_Tried().fit())
     small, large = display.lines_["40 directions"], display.lines_["150 directions"]
     assert_allclose(line_data(small), [[0, 0.5, 1], [0, -0.1, 0.2]])

@@ -13,8 +13,8 @@ from sklearn.preprocessing import StandardScaler
 
 from gnomon import DCAGM, PPCA, SPPCA, Links
 from gnomon.displays import EmbeddingDisplay
-from gnomon.displays._plane import Mixture
-from gnomon.displays._style import GREY, PALETTE
+from gnomon.displays.layers import Mixture
+from gnomon.displays.style import GREY, PALETTE
 
 
 def drawn(collection):
@@ -38,6 +38,40 @@ def test_legend_names_the_classes(points):
     names = np.array(["a", "b", "c", None], dtype=object)[y]
     legend = EmbeddingDisplay.from_data(Z, names).ax_.get_legend()
     assert [text.get_text() for text in legend.get_texts()] == ["unlabelled", "a", "b", "c"]
+
+
+@pytest.mark.parametrize("n_classes", [60, 100])
+def test_many_classes_have_a_look_each_and_a_short_legend(rng, n_classes):
+    y = np.repeat(np.arange(n_classes), 3)
+    display = EmbeddingDisplay.from_data(rng.normal(size=(len(y), 2)), y, class_ellipses=True)
+    names = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert names == [*map(str, range(31)), f"... and {n_classes - 31} more"]
+    looks = {
+        (tuple(group.get_facecolor()[0]), group.get_paths()[0].vertices.tobytes())
+        for group in display.points_
+    }
+    assert len(looks) == n_classes
+    display.figure_.canvas.draw()
+    width = display.ax_.get_position().width
+    assert width > 0.4
+
+
+def test_regions_and_predictions_of_many_classes_are_drawn(rng):
+    y = np.repeat(np.arange(100), 4)
+    X = 9 * rng.normal(size=(100, 4))[y] + rng.normal(size=(400, 4))
+    model = LinearDiscriminantAnalysis(n_components=2).fit(X, y)
+    some = np.where(np.arange(400) % 2, y, -1)
+    display = EmbeddingDisplay.from_estimator(model, X, some, regions=True, predict=True)
+    display.figure_.canvas.draw()
+    assert len(display.points_) == 101
+    assert display.regions_.get_array().max() <= 99
+
+
+def test_one_component_has_no_plane_to_fill(rng):
+    X, y = rng.normal(size=(30, 3)), np.arange(30) % 2
+    model = LinearDiscriminantAnalysis(n_components=1).fit(X, y)
+    with pytest.raises(ValueError, match="regions needs two components; one is drawn of 1"):
+        EmbeddingDisplay.from_estimator(model, X, y, regions=True)
 
 
 def test_every_point_has_the_ellipse_of_its_covariance(points):
@@ -252,9 +286,9 @@ def test_regions_keep_the_colours_of_the_classes_that_have_points():
     model = LinearDiscriminantAnalysis(n_components=2).fit(X, y)
     rows = y > 0
     display = EmbeddingDisplay.from_estimator(model, X[rows], y[rows], regions=True)
-    drawn_codes = display.regions_.get_array()
-    for code, name in enumerate([1, 2, 0]):
-        assert np.all(drawn_codes[display.regions.classes == name] == code)
+    drawn_labels = display.regions_.get_array()
+    for label, name in enumerate([1, 2, 0]):
+        assert np.all(drawn_labels[display.regions.classes == name] == label)
 
 
 def test_unlabelled_points_can_take_the_predicted_colour():

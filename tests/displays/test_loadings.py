@@ -108,6 +108,12 @@ def test_the_biplot_has_points_and_arrows(wine):
     assert_allclose(tips / np.hypot(*tips[0]), expected / np.hypot(*expected[0]))
 
 
+def test_a_biplot_of_many_classes_has_a_short_legend(rng):
+    Z, y = rng.normal(size=(120, 2)), np.arange(120) % 60
+    display = LoadingsDisplay(np.eye(2), embedding=Z, y=y).plot(kind="biplot")
+    assert display.ax_.get_legend().get_texts()[-1].get_text() == "... and 29 more"
+
+
 def test_names_on_a_biplot_keep_their_distance():
     loadings = np.array([[1.0, 1.0, 1.0, 1.0], [0.0, 0.001, 0.002, 0.003]])
     Z = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])

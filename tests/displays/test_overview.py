@@ -40,6 +40,15 @@ def test_labels_are_counted_by_class():
     assert panel.get_title() == "3 of 6 labelled (50%)"
 
 
+def test_of_many_classes_every_bar_but_not_every_name_is_drawn(rng):
+    y = np.append(np.repeat(np.arange(100), 2), [-1, -1, -1])
+    panel = OverviewDisplay.from_data(np.zeros((203, 2)), y).axes_[1]
+    assert [bar.get_width() for bar in panel.patches] == [2] * 100
+    names = [text.get_text() for text in panel.get_yticklabels()]
+    assert names == [str(c) for c in range(0, 100, 6)]
+    assert panel.get_title() == "200 of 203 labelled (99%)"
+
+
 def test_numbers_become_a_histogram():
     y = np.array([0.5, 1.5, 2.5, np.nan])
     panel = OverviewDisplay.from_data(np.zeros((4, 2)), y).axes_[1]

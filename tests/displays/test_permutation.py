@@ -8,15 +8,6 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from gnomon import LabelledOnly
 from gnomon.displays import PermutationDisplay
-from gnomon.displays.permutation import _permuted
-
-
-def test_labels_are_permuted_among_labelled_rows_only(rng):
-    y = np.where(np.arange(40) % 2 == 0, np.arange(40) % 3, -1)
-    permuted = _permuted(y, rng)
-    assert_allclose(permuted == -1, y == -1)
-    assert sorted(permuted) == sorted(y)
-    assert np.any(permuted != y)
 
 
 def test_real_structure_stands_out():

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from gnomon import BSDR
 from gnomon.displays import RelevanceDisplay
-from gnomon.displays._shares import explained_shares, target_columns
+from gnomon.displays.relevance import explained_shares, target_columns
 
 
 def heights(bars):

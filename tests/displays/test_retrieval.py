@@ -9,8 +9,8 @@ from sklearn.metrics import average_precision_score
 from sklearn.preprocessing import FunctionTransformer
 
 from gnomon.displays import RetrievalDisplay
-from gnomon.displays._ranking import average_precision, nearest
-from gnomon.displays._style import PALETTE
+from gnomon.displays.retrieval import average_precision, nearest
+from gnomon.displays.style import PALETTE
 
 
 def test_nearest_is_by_angle():

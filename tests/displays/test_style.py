@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from gnomon.displays import _style as style
+from gnomon.displays import style
 
 # Full protanopia, deuteranopia and tritanopia in linear RGB, Machado et al. (2009).
 SIMULATIONS = {
@@ -40,38 +40,42 @@ def test_colours_stand_out_from_white():
     assert max(lab(colour, np.eye(3))[0] for colour in style.PALETTE) < 75
 
 
+def test_a_class_after_the_last_look_is_drawn_as_the_first_one():
+    assert style.colour(style.N_LOOKS) == style.colour(0) == style.PALETTE[0]
+
+
 def test_each_of_many_classes_has_its_own_look():
-    looks = {(style.colour(c), style.marker(c)) for c in range(style.MANY_CLASSES)}
-    assert len(looks) == style.MANY_CLASSES
+    looks = {(style.colour(c), style.marker(c)) for c in range(style.N_LOOKS)}
+    assert len(looks) == style.N_LOOKS
 
 
 def test_integers_are_classes_and_fractions_are_numbers():
-    assert style.read_labels([0, 1, -1], 3).classes.names.tolist() == [0, 1]
-    assert style.read_labels(np.array([0.5, np.nan, 2.0]), 3).labelled.tolist() == [1, 0, 1]
+    assert style.read_target([0, 1, -1], 3).classes.names.tolist() == [0, 1]
+    assert style.read_target(np.array([0.5, np.nan, 2.0]), 3).labelled.tolist() == [1, 0, 1]
 
 
 def test_integers_are_classes_however_many():
-    assert len(style.read_labels(np.arange(100), 100).classes.names) == 100
+    assert len(style.read_target(np.arange(100), 100).classes.names) == 100
 
 
 def test_none_marks_unlabelled_strings():
-    labels = style.read_labels(np.array(["a", None, "b"], dtype=object), 3)
-    assert labels.codes.tolist() == [0, -1, 1]
+    target = style.read_target(np.array(["a", None, "b"], dtype=object), 3)
+    assert target.labels.tolist() == [0, -1, 1]
 
 
 def test_classes_keep_their_numbers_where_some_have_no_label():
-    codes = style.codes_among(np.array([["c", "a"], ["b", "c"]]), ["b", "c"])
-    assert codes.tolist() == [[1, 2], [0, 1]]
+    labels = style.labels_among(np.array([["c", "a"], ["b", "c"]]), ["b", "c"])
+    assert labels.tolist() == [[1, 2], [0, 1]]
 
 
 def test_labels_of_the_wrong_length_are_refused():
     with pytest.raises(ValueError, match="y has 2 rows"):
-        style.read_labels([0, 1], 3)
+        style.read_target([0, 1], 3)
 
 
 def test_a_matrix_of_labels_is_refused():
     with pytest.raises(ValueError, match="one column"):
-        style.read_labels(np.zeros((3, 2)), 3)
+        style.read_target(np.zeros((3, 2)), 3)
 
 
 def test_panels_take_the_place_of_given_axes():

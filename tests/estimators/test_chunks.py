@@ -3,7 +3,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from gnomon import chunks_from_pairs
-from gnomon.estimators.chunks import read_chunks, spread_labels
+from gnomon.estimators._door import read_chunks, share_labels
 
 NAMES = np.array(["a", "b"])
 
@@ -60,10 +60,10 @@ def test_bad_chunks_are_named(chunks, error):
 
 
 def test_a_label_is_passed_on_in_its_chunk():
-    codes = spread_labels(np.array([1, -1, -1, -1, 0]), np.array([0, 0, 1, 1, -1]), NAMES)
-    assert_array_equal(codes, [1, 1, -1, -1, 0])
+    labels = share_labels(np.array([1, -1, -1, -1, 0]), np.array([0, 0, 1, 1, -1]), NAMES)
+    assert_array_equal(labels, [1, 1, -1, -1, 0])
 
 
 def test_conflicting_labels_in_a_chunk_are_an_error():
     with pytest.raises(ValueError, match=r"rows 0, 2 in one chunk.*a, b"):
-        spread_labels(np.array([0, -1, 1]), np.array([4, 4, 4]), NAMES)
+        share_labels(np.array([0, -1, 1]), np.array([4, 4, 4]), NAMES)

@@ -48,6 +48,8 @@ MODELS = {
     "SPPCA, likelihood": (gnomon.SPPCA(2, supervision="likelihood"), {"y": SOME}),
     "KernelSPPCA": (gnomon.KernelSPPCA(2), {"y": SOME}),
     "KernelSPPCA, landmarks": (gnomon.KernelSPPCA(2, n_landmarks=50), {"y": SOME}),
+    "KernelFeatures": (gnomon.KernelFeatures(), {}),
+    "KernelFeatures, landmarks": (gnomon.KernelFeatures(n_landmarks=50), {}),
     "PRPCA": (gnomon.PRPCA(2), {"links": ring()}),
     "PRPCA, filter": (gnomon.PRPCA(2, relation="filter"), {"links": ring()}),
     "PRPCA, learnt": (gnomon.PRPCA(2, relation="learnt"), {"links": ring()}),
@@ -148,5 +150,9 @@ def test_a_dask_frame_is_told_how_to_become_an_array(X):
 
 def test_a_kernel_of_rows_in_blocks_is_refused(X):
     K = from_loaders([lambda: X @ X.T])
-    with pytest.raises(ValueError, match="in blocks; kernel == 'precomputed'"):
-        gnomon.KernelSPPCA(2, kernel="precomputed").fit(K, SOME)
+    for model in (
+        gnomon.KernelSPPCA(2, kernel="precomputed"),
+        gnomon.KernelFeatures("precomputed"),
+    ):
+        with pytest.raises(ValueError, match="in blocks; kernel == 'precomputed'"):
+            model.fit(K, SOME)

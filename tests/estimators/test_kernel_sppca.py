@@ -14,9 +14,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gnomon import SPPCA, KernelSPPCA
-from gnomon.estimators import _kernel
+from gnomon import SPPCA, KernelFeatures, KernelSPPCA
 from gnomon.estimators._targets import contrasts
+from gnomon.models import kernel as kernels
 
 
 @parametrize_with_checks(
@@ -154,8 +154,8 @@ def test_landmarks_that_are_all_rows_change_nothing(circles, monkeypatch):
     X, _, y = circles
     exact = KernelSPPCA(supervision=0.5).fit(X, y)
     assert KernelSPPCA(n_landmarks=500).fit(X, y).landmarks_.shape == (120, 2)
-    monkeypatch.setattr(_kernel, "MOST_EXACT", 50)
-    monkeypatch.setattr(_kernel, "LANDMARKS", 119)
+    monkeypatch.setattr(kernels, "MOST_EXACT", 50)
+    monkeypatch.setattr(kernels, "LANDMARKS", 119)
     near = KernelSPPCA(supervision=0.5).fit(X, y)
     assert near.landmarks_.shape == (119, 2)
     assert_allclose(gram(near.transform(X)), gram(exact.transform(X)), atol=1e-4)
@@ -257,4 +257,46 @@ def test_a_kernel_of_less_rank_than_components_is_fitted_by_likelihood():
     X = np.array([[1.0], [2.0], [-1.0], [3.0], [-2.0], [1.0], [-4.0], [2.0], [1.0]])
     y = np.sin(np.arange(9.0))
     model = KernelSPPCA(4, kernel="cosine", supervision="likelihood", n_landmarks=3).fit(X, y)
-    assert np.isfinite(model.transform(X)).all()
+    T = model.transform(X)
+    signs = np.sign(X[:, 0]) - np.sign(X[:, 0]).mean()
+    assert_allclose(T[:, 2:], 0, atol=1e-12)
+    assert np.abs(T[:, 1]).max() < 1e-3 * np.abs(T[:, 0]).max()
+    assert abs(np.corrcoef(T[:, 0], signs)[0, 1]) > 1 - 1e-9
+
+
+def test_it_is_a_model_of_the_features_of_the_kernel(circles):
+    X, _, y = circles
+    for n_landmarks in (None, 30):
+        options = {"gamma": 0.8, "n_landmarks": n_landmarks, "random_state": 3}
+        model = KernelSPPCA(2, supervision=0.5, **options).fit(X, y)
+        features = KernelFeatures(**options)
+        primal = SPPCA(2, supervision=0.5).fit(features.fit_transform(X), y)
+        T, expected = model.transform(X + 0.1), primal.transform(features.transform(X + 0.1))
+        assert_allclose(gram(T), gram(expected), atol=1e-7)
+        assert_allclose(model.landmark_indices_, features.landmark_indices_)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+@pytest.mark.parametrize("n_landmarks", [None, 40])
+def test_an_offset_of_all_rows_does_not_turn_the_map(circles, kernel, n_landmarks):
+    X, _, y = circles
+    # Offsets and rows that binary fractions hold, so that nothing but distances can round.
+    X = np.round(X * 2**20) / 2**20
+    model = KernelSPPCA(kernel=kernel, supervision=0.5, n_landmarks=n_landmarks)
+    T = model.fit(X, y).transform(X[:30] + 2**-6)
+    far = model.fit(X + 2**27, y).transform(X[:30] + 2**-6 + 2**27)
+    assert_allclose(far, T, atol=1e-7)
+
+
+def test_repeated_entries_of_sparse_rows_are_summed(flowers):
+    X, _, y = flowers
+    X = np.where(X > 1, X, 0.0)
+    once = sparse.csr_array(X)
+    twice = sparse.csr_array(
+        (np.repeat(once.data / 2, 2), np.repeat(once.indices, 2), 2 * once.indptr), shape=X.shape
+    )
+    assert not twice.has_canonical_format
+    for kernel in ("rbf", "laplacian", "poly"):
+        model = KernelSPPCA(kernel=kernel, supervision=0.5)
+        expected = model.fit(once, y).transform(once)
+        assert_allclose(model.fit(twice, y).transform(twice), expected, atol=1e-8)

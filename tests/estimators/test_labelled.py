@@ -83,6 +83,28 @@ def test_weights_are_those_of_the_labelled_rows(sample):
     np.testing.assert_allclose(model.estimator_.coef_, expected.coef_, atol=1e-4)
 
 
+def test_a_score_takes_the_weights_of_the_labelled_rows(sample):
+    X, y = sample
+    weights = np.arange(60.0)
+    model = LabelledOnly(LogisticRegression()).fit(X, y)
+    known = y >= 0
+    hits = model.predict(X[known]) == y[known]
+    score = labelled_scorer("accuracy")(model, X, y, sample_weight=weights)
+    assert score == np.average(hits, weights=weights[known])
+
+
+def test_nullable_integers_and_categories_are_classes(sample):
+    pandas = pytest.importorskip("pandas")
+    X, y = sample
+    expected = LabelledOnly(LogisticRegression()).fit(X, y)
+    known = pandas.Series(y).where(y >= 0)
+    for stored in (known.astype("Int64"), known.astype("Int64").astype("category")):
+        model = LabelledOnly(LogisticRegression()).fit(X, stored)
+        assert_array_equal(model.classes_, [0, 1])
+        assert_array_equal(model.estimator_.coef_, expected.estimator_.coef_)
+        assert labelled_scorer("accuracy")(model, X, stored) == model.score(X, y)
+
+
 def test_labels_are_asked_for(sample):
     with pytest.raises(ValueError, match="y has no labelled row; LabelledOnly needs"):
         LabelledOnly(LogisticRegression()).fit(sample[0], np.full(60, -1))

@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.semi_supervised import SelfTrainingClassifier
 
 from gnomon import PRPCA, LabelledOnly, Links, SemiSupervisedSplit, labelled_scorer
+from gnomon.estimators.selection import stratified_folds
 
 
 @pytest.fixture
@@ -54,6 +55,22 @@ def test_a_class_with_one_label_stays_in_training():
     y = np.array([0, 0, 0, 1, 1, 2, -1])
     for train, _ in splits(SemiSupervisedSplit(3), y):
         assert 5 in train
+
+
+def test_folds_of_labels_take_the_rows_of_a_class_in_turn():
+    folds = stratified_folds(np.array([0, 1, 0, 2, 1, 0]), 2)
+    assert [fold.tolist() for fold in folds] == [[0, 4, 5], [1, 2]]
+
+
+def test_nullable_labels_are_split_as_integers_are(partly_labelled_iris):
+    pandas = pytest.importorskip("pandas")
+    _, y = partly_labelled_iris
+    stored = pandas.Series(y).where(y >= 0).astype("Int64")
+    pairs = zip(
+        splits(SemiSupervisedSplit(3), stored), splits(SemiSupervisedSplit(3), y), strict=True
+    )
+    for (_, test), (_, expected) in pairs:
+        assert_array_equal(test, expected)
 
 
 def test_a_splitter_splits_the_labelled_rows(partly_labelled_iris):

@@ -50,3 +50,13 @@ def test_the_rank_of_a_gram_matrix_is_found(rng):
 
 def test_no_energy_has_no_rank():
     assert above_rounding(np.zeros(3)).sum() == 0
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_long_sums_round_more(rng, dtype):
+    """Centred rows span one direction less than there are rows."""
+    for _ in range(50):
+        X = rng.standard_normal((6, 400)).astype(dtype)
+        X -= X.mean(axis=0)
+        values = np.linalg.eigvalsh((X @ X.T).astype(float))
+        assert above_rounding(values, dtype, 400).sum() == 5

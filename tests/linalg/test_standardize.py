@@ -3,12 +3,13 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 
-from gnomon.linalg.data import Centered, Matrix
+from gnomon.linalg.data import Centered, Matrix, as_data
 from gnomon.linalg.standardize import (
     RARE,
     Scaled,
+    column_deviations,
     column_kurtosis,
-    column_spread,
+    column_statistics,
     row_space,
     standardize,
 )
@@ -34,7 +35,7 @@ def test_products_are_those_of_the_scaled_matrix(X, rng, store):
 def test_spread_is_the_standard_deviation_at_any_scale(rng, scale):
     X = rng.standard_normal((50, 3))
     data = Centered(Matrix(scale * X), scale * X.mean(axis=0))
-    assert_allclose(column_spread(data, np.ones(50)), scale * X.std(axis=0), rtol=1e-12)
+    assert_allclose(column_deviations(data, np.ones(50))[0], scale * X.std(axis=0), rtol=1e-12)
 
 
 def test_spread_of_sparse_data_counts_the_zeros(rng):
@@ -44,7 +45,19 @@ def test_spread_of_sparse_data_counts_the_zeros(rng):
     expected = np.sqrt(w @ (X - mean) ** 2 / w.sum())
     data = Centered(Matrix(sparse.csr_array(X)), mean)
     assert data.is_sparse
-    assert_allclose(column_spread(data, w), expected)
+    assert_allclose(column_deviations(data, w)[0], expected)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_columns_have_means_deviations_and_may_vary_or_not(rng, weighted):
+    X = np.column_stack([rng.standard_normal((50, 3)) + 5, np.full(50, 0.1), np.zeros(50)])
+    w = rng.uniform(1, 2, 50) if weighted else np.ones(50)
+    columns = column_statistics(Matrix(X), w if weighted else None)
+    mean = w @ X / w.sum()
+    assert_allclose(columns.mean, mean)
+    assert_allclose(columns.sd, np.sqrt(w @ (X - mean) ** 2 / w.sum()), atol=1e-15)
+    assert columns.varying.tolist() == [True, True, True, False, False]
+    assert_allclose(columns.centered @ np.eye(5), X - mean, atol=1e-15)
 
 
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
@@ -77,7 +90,25 @@ def test_row_space_keeps_all_products_between_rows(rng):
     X = rng.standard_normal((6, 20))
     X[5] = X[0] + X[1]
     space = row_space(Matrix(X))
-    V = X.T @ space.lift
+    V = X.T @ space.combinations
     assert space.T.shape == (6, 5)
     assert_allclose(V.T @ V, np.eye(5), atol=1e-10)
     assert_allclose(space.T @ V.T, X, atol=1e-10)
+
+
+@pytest.mark.parametrize("n", [20, 1001, 20011])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("value", [0.1, 1e8 / 3, -7.0])
+def test_a_constant_column_does_not_vary_however_its_mean_rounds(n, dtype, store, value):
+    X = np.zeros((n, 8), dtype=dtype)
+    X[:, 0], X[::9, 1] = value, np.arange(len(X[::9])) % 3
+    found = column_statistics(as_data(store(X)))
+    assert found.varying.tolist() == [False, True, *[False] * 6]
+
+
+def test_a_column_far_from_zero_varies(rng):
+    X = 1e8 + rng.normal(size=(5000, 1))
+    found = column_statistics(as_data(X))
+    assert found.varying.all()
+    assert_allclose(found.sd, X.std(axis=0), rtol=1e-6)

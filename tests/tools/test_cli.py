@@ -444,8 +444,44 @@ def test_a_gap_is_filled_alike_whatever_rows_are_beside_it(tmp_path, text, rng):
     assert_allclose(found[0], found[1], rtol=1e-9)
 
 
-def test_the_code_of_the_report_makes_the_model_again(tmp_path, text, rng):
-    """With all that was said of the file, and gaps filled as they were."""
+def snippet(page):
+    """The code that a report hands out; only public names are in it."""
+    text = html.unescape(page.read_text())
+    code = re.search(r"import gnomon\n.*?transform\(table.X\)\n", text, re.S)[0]
+    assert "gnomon.tools" not in code
+    return code
+
+
+def coordinates(code, folder):
+    """What the code makes, in a process of its own."""
+    code += "import numpy\nnumpy.save('z.npy', Z)\n"
+    run = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    return np.load(folder / "z.npy")
+
+
+def check_snippet(folder, dimensions):
+    embedding = rows(folder / "embedding.csv")
+    expected = np.column_stack([embedding[f"z{j + 1}"] for j in range(dimensions)])
+    assert_allclose(coordinates(snippet(folder / "report.html"), folder), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--ignore", "species", "--scale", "none"),
+        ("--target", "species", "--ignore", "picked"),
+        ("--target", "petal width", "--ignore", "species", "--task", "numeric", "--seed", "3"),
+        ("--target", "species", "--unlabelled", "virginica", "--supervision", "0.3"),
+    ],
+    ids=lambda options: " ".join(options),
+)
+def test_the_code_of_the_report_makes_the_coordinates_again(table, tmp_path, options):
+    run("fit", table, "--id", "flower", "-k", "2", *options, "--out", tmp_path / "o")
+    check_snippet(tmp_path / "o", 2)
+
+
+def test_the_code_reads_the_file_and_fills_gaps_as_they_were(tmp_path, text, rng):
     lines = [
         f"{a + 3 * (i % 2):.3f};{'' if i % 7 == 0 else round(b, 3)};{'xy'[i % 2]}".replace(".", ",")
         for i, (a, b) in enumerate(rng.normal(size=(40, 2)))
@@ -453,10 +489,64 @@ def test_the_code_of_the_report_makes_the_model_again(tmp_path, text, rng):
     path = text("a;b;kind\n" + "\n".join(lines))
     options = ("-t", "kind", "-m", "bsdr", "-k", "1", "--decimal", ",", "--separator", ";")
     run("fit", path, *options, "--out", tmp_path / "o")
-    page = html.unescape((tmp_path / "o" / "report.html").read_text())
-    names: dict = {}
-    exec(re.search(r"from gnomon import BSDR.*?model.transform\(X\)", page, re.S)[0], names)
-    assert_allclose(names["Z"][:, 0], rows(tmp_path / "o" / "embedding.csv")["z1"], rtol=1e-9)
+    check_snippet(tmp_path / "o", 1)
+
+
+def test_the_code_of_a_linked_model_makes_its_coordinates(tmp_path, text, rng):
+    lines = [f"n{i},{a:.3f},{b:.3f}" for i, (a, b) in enumerate(rng.normal(size=(30, 2)))]
+    path = text("node,a,b\n" + "\n".join(lines))
+    edges = text("from,to\n" + "".join(f"n{i},n{i + 2}\n" for i in range(28)), "edges.csv")
+    run("fit", path, "--id", "node", "--links", edges, "-k", "1", "--out", tmp_path / "o")
+    check_snippet(tmp_path / "o", 1)
+
+
+def test_the_code_of_a_model_with_chunks_makes_its_coordinates(tmp_path, text, rng):
+    """Rows with a label are in chunks too, which the permuted labels of the control contradict."""
+    lines = [
+        f"{a + 3 * (i % 2):.3f},{b:.3f},{'xy'[i % 2] if i < 20 else ''},lot {i % 8}"
+        for i, (a, b) in enumerate(rng.normal(size=(60, 2)))
+    ]
+    path = text("a,b,kind,lot\n" + "\n".join(lines))
+    run("fit", path, "-t", "kind", "--chunks", "lot", "-k", "1", "--out", tmp_path / "o")
+    check_snippet(tmp_path / "o", 1)
+
+
+def test_the_code_of_a_matrix_makes_its_coordinates(tmp_path, rng):
+    X = rng.normal(size=(40, 6)) * np.arange(1, 7)
+    np.savez(tmp_path / "t.npz", X=X, y=np.arange(40) % 2)
+    options = ("-t", "target", "--scale", "standard", "-k", "2")
+    run("fit", tmp_path / "t.npz", *options, "--out", tmp_path / "o")
+    check_snippet(tmp_path / "o", 2)
+
+
+@pytest.mark.parametrize("name", ["sppca", "bsdr"])
+def test_the_code_of_a_later_report_places_the_rows_by_the_model(table, tmp_path, name):
+    """On another table than that of the fit, whose scale is the model's."""
+    run("fit", table, *TARGET, "-m", name, "--out", tmp_path / "o")
+    model, new = tmp_path / "o" / "model.gnomon", tmp_path / "new.csv"
+    csv.write_csv(csv.read_csv(table).slice(10, 25), new)
+    run("report", model, new, "--out", tmp_path / "o" / "report.html")
+    run("transform", model, new, "--out", tmp_path / "o" / "embedding.csv")
+    assert "gnomon.load(" in snippet(tmp_path / "o" / "report.html")
+    check_snippet(tmp_path / "o", 2)
+
+
+def test_the_code_of_a_comparison_has_public_names_only(table):
+    options = ("--target", "species", "--ignore", "picked", "--id", "flower", "--components", "2")
+    said = json.loads(run("compare", table, *options, "--models", "PLS", "--json").stdout)
+    assert "from gnomon.peers import PLSDiscriminant" in said["code"]
+    assert "gnomon.tools" not in said["code"]
+
+
+@pytest.mark.parametrize("kind", ["auto", "numeric"])
+def test_integers_are_classes_unless_the_task_is_numeric(text, tmp_path, rng, kind):
+    lines = [f"{a:.3f},{b:.3f},{i % 30}" for i, (a, b) in enumerate(rng.normal(size=(90, 2)))]
+    path = text("a,b,age\n" + "\n".join(lines))
+    options = ("-t", "age", "--task", kind, "-k", "1", "--json")
+    said = json.loads(run("fit", path, *options, "--out", tmp_path / "o").stdout)
+    noted = any("30 different whole numbers in 90 rows" in note for note in said["notes"])
+    assert noted == (kind == "auto")
+    assert said["held out"]["name"] == {"auto": "accuracy", "numeric": "R²"}[kind]
 
 
 def test_one_label_a_class_is_enough_to_fit_but_not_to_score(text, tmp_path, rng):

@@ -23,7 +23,7 @@ def estimators():
 
 
 VARIANTS = {
-    "BSDR": [{}, {"kernel": "rbf"}],
+    "BSDR": [{}, {"prior": "column"}],
     "KernelSPPCA": [{}],
     "PPCA": [{}, {"n_components": "auto"}, {"solver": "em", "max_iter": 20}],
     "PRPCA": [{"relation": "paper"}, {"relation": "filter"}, {"relation": "learnt"}],

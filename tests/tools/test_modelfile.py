@@ -248,6 +248,51 @@ def test_older_formats_are_migrated_one_by_one(file, monkeypatch):
     assert modelfile.load(file).size == 7
 
 
+def with_parameters(path, name, params):
+    """A file of a model with these parameters, whatever its class takes."""
+    model = {"estimator": name, "params": params, "attributes": {}}
+    forge(path, {"format": 1, "model": model, "notes": {"dict": []}, "versions": {}})
+    return path
+
+
+@pytest.fixture
+def removed(monkeypatch):
+    """A class that had two parameters once, and has one that is on the list by mistake."""
+    table = {"Stub": {"kernel": (None, "linear"), "gamma": modelfile.ANY, "size": (5,)}}
+    monkeypatch.setattr(modelfile, "REMOVED", table)
+
+
+@pytest.mark.parametrize("kernel", [None, "linear"])
+def test_parameters_that_are_gone_may_have_been_neutral(removed, tmp_path, kernel):
+    params = {"kernel": kernel, "gamma": 0.7, "size": 3}
+    model = modelfile.load(with_parameters(tmp_path / "m.gnomon", "Stub", params))
+    assert model.get_params() == {"size": 3}
+
+
+def test_parameters_that_are_gone_and_meant_something_are_refused_by_name(removed, tmp_path):
+    params = {"kernel": "rbf", "gamma": 0.7, "size": 3}
+    said = refuse(with_parameters(tmp_path / "m.gnomon", "Stub", params))
+    assert "is a Stub with kernel='rbf', a parameter that gnomon no longer has" in said
+
+
+def test_parameters_that_never_were_are_refused(removed, tmp_path):
+    assert "nobody" in refuse(with_parameters(tmp_path / "m.gnomon", "Stub", {"nobody": None}))
+
+
+REMOVED = [(name, key) for name, gone in modelfile.REMOVED.items() for key in gone]
+
+
+@pytest.mark.parametrize(("name", "key"), REMOVED, ids=lambda value: value)
+def test_what_was_removed_loads_if_neutral_or_is_still_there(name, key, tmp_path):
+    """A value that is not neutral is kept while the class takes it, and refused after."""
+    neutral, taken = modelfile.REMOVED[name][key], getattr(gnomon, name)().get_params()
+    value = "anything" if neutral is modelfile.ANY else neutral[0]
+    model = modelfile.load(with_parameters(tmp_path / "m.gnomon", name, {key: value}))
+    assert (key in model.get_params()) == (key in taken)
+    if neutral is not modelfile.ANY and key not in taken:
+        assert key in refuse(with_parameters(tmp_path / "n.gnomon", name, {key: "other"}))
+
+
 def test_folders_and_pipes_are_refused(tmp_path):
     refuse(tmp_path)
     os.mkfifo(tmp_path / "pipe")

@@ -7,7 +7,7 @@ pytest.importorskip("pyarrow")
 from gnomon.exceptions import TableError
 from gnomon.tools import modelfile, recipe, tables
 from gnomon.tools.recipe import Recipe, apply, plan
-from gnomon.tools.tables import read_table
+from gnomon.tools.tables import open_table
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def table(tmp_path):
     def write(text, name="t.csv"):
         path = tmp_path / name
         path.write_text(text)
-        return read_table(path)
+        return open_table(path)
 
     return write
 
@@ -102,7 +102,7 @@ def test_an_unknown_level_is_a_gap_and_said(table):
 def test_numbers_that_became_texts_are_told(tmp_path, cells, said):
     path, notes = tmp_path / "t.csv", []
     path.write_text("a;b\n" + "".join(f"{cell};{i}\n" for i, cell in enumerate(cells)))
-    plan(read_table(path), report=notes.append)
+    plan(open_table(path), report=notes.append)
     assert said in " ".join(notes)
     assert len(notes) == bool(said)
 
@@ -134,7 +134,7 @@ def test_matrices_stay_as_they_are_unless_asked(tmp_path, rng, dense):
         np.savez(tmp_path / "t.npz", X=X)
     else:
         sparse.save_npz(tmp_path / "t.npz", sparse.csr_array(X))
-    data = read_table(tmp_path / "t.npz")
+    data = open_table(tmp_path / "t.npz")
     same = apply(plan(data), data)
     assert_array_equal(same if dense else same.toarray(), X)
     scaled = apply(plan(data, scale="standard"), data)
@@ -145,17 +145,29 @@ def test_matrices_stay_as_they_are_unless_asked(tmp_path, rng, dense):
 def test_a_matrix_with_an_empty_column_is_refused(tmp_path):
     np.savez(tmp_path / "t.npz", X=[[1.0, np.nan], [2.0, np.nan]])
     with pytest.raises(TableError, match="no value in column 'x2'"):
-        plan(read_table(tmp_path / "t.npz"))
+        plan(open_table(tmp_path / "t.npz"))
 
 
 def test_a_matrix_of_another_width_is_refused(tmp_path):
     np.savez(tmp_path / "a.npz", X=np.ones((3, 2)))
     np.savez(tmp_path / "b.npz", X=np.ones((3, 4)))
     with pytest.raises(TableError, match="4 columns; the model was fitted on 2"):
-        apply(plan(read_table(tmp_path / "a.npz")), read_table(tmp_path / "b.npz"))
+        apply(plan(open_table(tmp_path / "a.npz")), open_table(tmp_path / "b.npz"))
 
 
 def test_the_most_frequent_level_is_the_reference():
     tally = recipe.Tally("text")
     tally.levels, tally.n = {"b": 5, "a": 3, "c": 2}, 10
     assert tally.feature("k", True).names == ["k=a", "k=c"]
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_a_constant_column_of_a_matrix_is_not_blown_up(tmp_path, make):
+    """The mean of many 0.1 is not 0.1 to the last bit."""
+    X = np.column_stack([np.full(1001, 0.1), np.arange(1001.0)])
+    if make is np.asarray:
+        np.savez(tmp_path / "t.npz", X=X)
+    else:
+        sparse.save_npz(tmp_path / "t.npz", make(X))
+    rule = plan(open_table(tmp_path / "t.npz"), scale="standard")
+    assert_allclose(rule.matrix_scale, [1, X[:, 1].std()])

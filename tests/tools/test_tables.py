@@ -15,8 +15,7 @@ from pyarrow import csv, feather, parquet
 
 from gnomon.exceptions import TableError
 from gnomon.tools import tables
-from gnomon.tools.columns import as_numbers, as_texts, kind_of
-from gnomon.tools.tables import read_table
+from gnomon.tools.tables import as_numbers, as_texts, column_kind, open_table
 
 TEXT = "name,size,when,kind\na,1.5,2020-01-01,x\nb,,2020-01-03,y\nc,3,,x\n"
 
@@ -36,32 +35,32 @@ def check(table):
     assert_array_equal(as_numbers(table.column("size")), [1.5, np.nan, 3])
     assert_array_equal(as_numbers(table.column("when")), [18262, 18264, np.nan])
     assert as_texts(table.column("kind")).tolist() == ["x", "y", "x"]
-    assert [kind_of(table.column(n)) for n in table.names] == ["text", "number", "date", "text"]
+    assert [column_kind(table.column(n)) for n in table.names] == ["text", "number", "date", "text"]
 
 
 def test_text_is_read_with_kinds_and_gaps(text):
-    check(read_table(text(TEXT)))
+    check(open_table(text(TEXT)))
 
 
 @pytest.mark.parametrize(("separator", "name"), [(";", "t.csv"), ("\t", "t.tsv"), ("|", "t.txt")])
 def test_the_separator_is_found(text, separator, name):
-    check(read_table(text(TEXT.replace(",", separator), name)))
+    check(open_table(text(TEXT.replace(",", separator), name)))
 
 
 def test_compressed_text_is_read(text):
-    check(read_table(text(gzip.compress(TEXT.encode()), "t.csv.gz")))
+    check(open_table(text(gzip.compress(TEXT.encode()), "t.csv.gz")))
 
 
 def test_a_byte_order_mark_is_no_part_of_a_name(text):
-    check(read_table(text("\ufeff" + TEXT)))
+    check(open_table(text("\ufeff" + TEXT)))
 
 
 def test_arrow_formats_are_read_as_text_is(text, tmp_path):
-    data = pa.table(dict(read_table(text(TEXT)).batches().__next__().columns))
+    data = pa.table(dict(open_table(text(TEXT)).batches().__next__().columns))
     parquet.write_table(data, tmp_path / "t.parquet")
     feather.write_feather(data, tmp_path / "t.feather")
-    check(read_table(tmp_path / "t.parquet"))
-    check(read_table(tmp_path / "t.feather"))
+    check(open_table(tmp_path / "t.parquet"))
+    check(open_table(tmp_path / "t.feather"))
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.feather"])
@@ -77,7 +76,7 @@ def test_a_large_file_is_read_in_batches(name, tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "STREAM_ABOVE", 100)
     monkeypatch.setattr(tables, "BATCH_BYTES", 20_000)
     monkeypatch.setattr(tables, "BATCH_ROWS", 1000)
-    table = read_table(tmp_path / name)
+    table = open_table(tmp_path / name)
     assert table.streamed
     assert sum(1 for _ in table.batches()) > 2
     assert_allclose(as_numbers(table.column("a")), np.arange(n) / 7)
@@ -105,28 +104,28 @@ def test_a_large_file_is_read_in_batches(name, tmp_path, monkeypatch):
 def test_bad_files_are_one_sentence(text, content, name, sentence):
     path = text(content, name)
     with pytest.raises(TableError, match=sentence) as error:
-        read_table(path)
+        open_table(path)
     assert str(path) in str(error.value)
     assert "\n" not in str(error.value)
 
 
 def test_another_encoding_can_be_named(text):
-    table = read_table(text(b"a,b\n1,caf\xe9\n"), encoding="latin-1")
+    table = open_table(text(b"a,b\n1,caf\xe9\n"), encoding="latin-1")
     assert as_texts(table.column("b")).tolist() == ["café"]
 
 
 def test_an_unknown_encoding_is_named(text):
     with pytest.raises(TableError, match="nonsense"):
-        read_table(text("a,b\n1,2\n"), encoding="nonsense")
+        open_table(text("a,b\n1,2\n"), encoding="nonsense")
 
 
 def test_a_decimal_comma_can_be_named(text):
-    table = read_table(text("a;b\n1,5;2\n"), decimal=",")
+    table = open_table(text("a;b\n1,5;2\n"), decimal=",")
     assert_array_equal(as_numbers(table.column("a")), [1.5])
 
 
 def test_a_wrong_name_suggests_the_right_one(text):
-    table = read_table(text(TEXT))
+    table = open_table(text(TEXT))
     with pytest.raises(TableError, match=r"no target 'sizes'.*did you mean 'size'"):
         table.check("sizes", "target")
 
@@ -134,11 +133,11 @@ def test_a_wrong_name_suggests_the_right_one(text):
 def test_a_missing_file_suggests_a_neighbour(text):
     path = text(TEXT)
     with pytest.raises(TableError, match=r"no file .*did you mean 't\.csv'"):
-        read_table(path.with_name("t.cvs"))
+        open_table(path.with_name("t.cvs"))
 
 
 def test_columns_without_a_name_are_called_by_their_place(text):
-    assert read_table(text(",a\n1,2\n")).names == ["column 1", "a"]
+    assert open_table(text(",a\n1,2\n")).names == ["column 1", "a"]
 
 
 @pytest.mark.parametrize(
@@ -157,13 +156,13 @@ def test_matrices_are_read(tmp_path, rng):
     io.mmwrite(tmp_path / "c.mtx", sparse.csr_array(X))
     dump_svmlight_file(X, y, str(tmp_path / "d.svmlight"))
     for name in ("a.npz", "b.npz", "c.mtx", "d.svmlight"):
-        table = read_table(tmp_path / name)
+        table = open_table(tmp_path / name)
         (batch,) = table.batches()
         found = batch.matrix.toarray() if sparse.issparse(batch.matrix) else batch.matrix
         assert_array_equal(found, X)
         assert len(table.features) == 4
-    assert as_texts(read_table(tmp_path / "a.npz").column("target")).tolist() == list("010101")
-    assert as_texts(read_table(tmp_path / "d.svmlight").column("target")).tolist() == list("010101")
+    assert as_texts(open_table(tmp_path / "a.npz").column("target")).tolist() == list("010101")
+    assert as_texts(open_table(tmp_path / "d.svmlight").column("target")).tolist() == list("010101")
 
 
 def test_single_cell_files_are_read(tmp_path, rng):
@@ -173,7 +172,7 @@ def test_single_cell_files_are_read(tmp_path, rng):
     data.obs["kind"] = list("aabbab")
     data.var_names = ["g1", "g2", "g3", "g4"]
     data.write_h5ad(tmp_path / "t.h5ad")
-    table = read_table(tmp_path / "t.h5ad")
+    table = open_table(tmp_path / "t.h5ad")
     (batch,) = table.batches()
     assert_array_equal(batch.matrix.toarray(), X.toarray())
     assert table.features == ["g1", "g2", "g3", "g4"]
@@ -187,18 +186,18 @@ def test_an_archive_with_objects_is_not_unpickled(tmp_path):
 
     np.savez(tmp_path / "t.npz", X=np.array([Trap()], dtype=object))
     with pytest.raises(TableError):
-        read_table(tmp_path / "t.npz")
+        open_table(tmp_path / "t.npz")
     with zipfile.ZipFile(tmp_path / "u.npz", "w") as archive:
         archive.writestr("X.npy", pickle.dumps(Trap()))
     with pytest.raises(TableError):
-        read_table(tmp_path / "u.npz")
+        open_table(tmp_path / "u.npz")
     assert not (tmp_path / "mark").exists()
 
 
 def test_a_bomb_is_not_opened(tmp_path):
     np.savez_compressed(tmp_path / "t.npz", X=np.zeros((2000, 2000)))
     with pytest.raises(TableError, match="would grow to"):
-        read_table(tmp_path / "t.npz")
+        open_table(tmp_path / "t.npz")
 
 
 def test_an_archive_that_lies_about_its_size_is_one_sentence(tmp_path):
@@ -207,10 +206,10 @@ def test_an_archive_that_lies_about_its_size_is_one_sentence(tmp_path):
         shape = {"descr": "<f8", "fortran_order": False, "shape": (10**11, 100)}
         header.write_array_header_1_0(file, shape)
     with pytest.raises(TableError, match="cannot be read"):
-        read_table(tmp_path / "t.npz")
+        open_table(tmp_path / "t.npz")
 
 
 def test_a_target_of_another_length_is_refused(tmp_path):
     np.savez(tmp_path / "t.npz", X=np.ones((3, 2)), y=np.ones(2))
     with pytest.raises(TableError, match="one value for each of the 3 rows"):
-        read_table(tmp_path / "t.npz")
+        open_table(tmp_path / "t.npz")

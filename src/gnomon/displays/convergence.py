@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from gnomon.displays._reading import last_step
-from gnomon.displays._style import axes_or_new, colour, tidy
+from gnomon.displays.style import axes_or_new, colour, last_step, tidy
 
 
 class ConvergenceDisplay:
@@ -14,7 +13,7 @@ class ConvergenceDisplay:
     objectives : dict of str to array-like
         The objective of each fit at every iteration.
     converged : dict of str to bool, default=None
-        Whether each fit had settled when it stopped.
+        Whether each fit had converged when it stopped.
 
     Attributes
     ----------
@@ -100,8 +99,8 @@ class ConvergenceDisplay:
     def _draw_line(self, i, name, values):
         at = np.arange(1, len(values) + 1)
         (line,) = self.ax_.plot(at, values, color=colour(i), lw=1.6, label=str(name))
-        settled = self.converged is None or self.converged.get(name, True)
-        filled = colour(i) if settled else "white"
+        converged = self.converged is None or self.converged.get(name, True)
+        filled = colour(i) if converged else "white"
         self.ax_.plot(at[-1], values[-1], "o", color=colour(i), mfc=filled, ms=6)
         return line
 

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from gnomon.displays._reading import last_step
-from gnomon.displays._style import GREY, axes_or_new, colour, tidy
+from gnomon.displays.style import GREY, axes_or_new, colour, last_step, tidy
 
 
 class _CurveDisplay:
@@ -228,16 +227,17 @@ class SupervisionDisplay(_CurveDisplay):
                 f"{type(model).__name__} has no supervision_curve_; fit it with "
                 "supervision='auto' and two or more labels in each of two classes"
             )
-        display = cls(**_by_pool(curve, model.supervision_), criterion="change of held-out loss")
+        display = cls(
+            **_by_directions(curve, model.supervision_), criterion="change of held-out loss"
+        )
         return display.plot(ax, **plot)
 
 
-def _by_pool(curve, chosen):
+def _by_directions(curve, chosen):
     """Strengths, losses, errors and choice; no supervision is the first candidate of all."""
-    pools = np.unique(curve["pool"][1:])
-    rows = {p: np.flatnonzero((curve["pool"] == p) & (curve["s"] > 0)) for p in pools}
-    names = {p: f"{p} directions" for p in pools}
-    tried = {names[p]: np.concatenate([[0], index]) for p, index in rows.items()}
+    numbers = np.unique(curve["pool"][1:])
+    rows = {m: np.flatnonzero((curve["pool"] == m) & (curve["s"] > 0)) for m in numbers}
+    tried = {f"{m} directions": np.concatenate([[0], index]) for m, index in rows.items()}
     best = min(tried, key=lambda name: _criterion_at(curve, tried[name], chosen))
     strengths = curve["s"][tried[best]]
     losses = {name: curve["loss"][index] for name, index in tried.items()}

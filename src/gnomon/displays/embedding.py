@@ -2,11 +2,8 @@
 
 import numpy as np
 
-from gnomon.displays import _layers as layers
-from gnomon.displays import _plane as plane
-from gnomon.displays._reading import embed, posterior_covariance
-from gnomon.displays._regions import decision_regions
-from gnomon.displays._style import axes_or_new, class_names, codes_among, read_labels, tidy
+from gnomon.displays import layers, style
+from gnomon.estimators import check_option
 
 UNCERTAINTIES = ("auto", "ellipses", "density", "none")
 
@@ -14,7 +11,7 @@ UNCERTAINTIES = ("auto", "ellipses", "density", "none")
 class EmbeddingDisplay:
     """Points in two components: labelled ones filled, unlabelled ones open.
 
-    Up to 2,000 points each has an ellipse that holds its latent position with the probability
+    Up to 2,000 points each has an ellipse that contains its latent position with the probability
     ``level``; above that a density of the mean standard deviation is drawn in their place.
     It is best made with :meth:`from_estimator`, or with :meth:`from_data` for any embedding.
 
@@ -130,24 +127,24 @@ class EmbeddingDisplay:
         -------
         EmbeddingDisplay
         """
-        Z = embed(estimator, X)
+        Z = style.embed(estimator, X)
         display = cls(
             Z,
             y=y,
-            covariance=posterior_covariance(estimator, X),
+            covariance=_posterior_covariance(estimator, X),
             predicted=estimator.predict(X) if predict else None,
             links=links,
-            mixture=plane.mixture_of(estimator) if mixture else None,
-            regions=decision_regions(estimator, X, Z, plane.pair(components, Z))
-            if regions
-            else None,
+            mixture=layers.mixture_of(estimator) if mixture else None,
             components=components,
         )
+        if regions:
+            pair = _two_components(components, Z, "regions")
+            display.regions = layers.decision_regions(estimator, X, Z, pair)
         return display.plot(ax, **plot)
 
     @classmethod
     def from_data(cls, embedding, y=None, *, ax=None, covariance=None, links=None, **plot):
-        """Draw an embedding that is at hand, of whatever method.
+        """Draw a given embedding, of any method.
 
         Parameters
         ----------
@@ -185,7 +182,7 @@ class EmbeddingDisplay:
             Ellipses up to 2,000 points and a density above, one of them, or nothing. Where all
             of many points share one covariance, one ellipse in the corner says it.
         level : float, default=0.68
-            Probability that an ellipse holds.
+            Probability that a point lies inside its ellipse.
         class_ellipses : bool, default=False
             Outline 95 % of each class, from the labelled points.
         size : float, default=None
@@ -197,102 +194,140 @@ class EmbeddingDisplay:
         -------
         EmbeddingDisplay
         """
-        if uncertainty not in UNCERTAINTIES:
-            raise ValueError(f"uncertainty == {uncertainty!r}; accepted are {UNCERTAINTIES}")
-        labels = read_labels(self.y, len(self.embedding))
-        Z, covariance = self._plane(labels)
-        self.ax_ = axes_or_new(ax)
+        check_option("uncertainty", uncertainty, UNCERTAINTIES)
+        target = style.read_target(self.y, len(self.embedding))
+        Z, covariance = self._plane(target)
+        self.ax_ = style.axes_or_new(ax)
         self.figure_ = self.ax_.figure
-        self._draw_behind(Z, labels)
-        hidden = self._draw_uncertainty(Z, covariance, labels, uncertainty, level)
-        self._draw_points(Z, labels, hidden, size)
-        self._draw_outlines(Z, labels, class_ellipses or hidden, level)
-        self._finish(labels, legend and not hidden)
+        self._draw_behind(Z, target)
+        hidden = self._draw_uncertainty(Z, covariance, target, uncertainty, level)
+        self._draw_points(Z, target, hidden, size)
+        self._draw_outlines(Z, target, class_ellipses or hidden, level)
+        self._finish(target, legend and not hidden)
         return self
 
-    def _plane(self, labels):
-        """The two coordinates drawn and their covariance; one component is spread by y."""
-        pair = plane.pair(self.components, self.embedding)
+    def _plane(self, target):
+        """The two coordinates drawn and their covariance; one component is drawn against y."""
+        pair = _pair(self.components, self.embedding)
         covariance = self.covariance
         if covariance is not None:
             covariance = np.asarray(covariance)[..., pair, :][..., :, pair]
         Z = self.embedding[:, pair]
         if len(pair) == 1:
-            Z = np.column_stack([Z, plane.heights(labels, len(Z))])
+            Z = np.column_stack([Z, _heights(target, len(Z))])
             if covariance is not None:
                 covariance = covariance * np.diag([1.0, 0.0])
         return Z, covariance
 
-    def _draw_behind(self, Z, labels):
+    def _draw_behind(self, Z, target):
         self.regions_ = self.links_ = None
         if self.regions is not None:
-            self.regions_ = layers.draw_regions(self.ax_, self.regions, class_names(labels))
+            self.regions_ = layers.draw_regions(self.ax_, self.regions, style.class_names(target))
         if self.links is not None:
             self.links_ = layers.draw_links(self.ax_, Z, layers.edges_of(self.links, len(Z)))
 
-    def _draw_uncertainty(self, Z, covariance, labels, uncertainty, level):
+    def _draw_uncertainty(self, Z, covariance, target, uncertainty, level):
         """Draw it and say whether it hides the points."""
         self.ellipses_ = self.density_ = None
         if covariance is None or uncertainty == "none":
             return False
-        many = len(Z) > layers.MANY_POINTS
         if uncertainty == "auto":
-            uncertainty = "density" if many else "ellipses"
+            uncertainty = "density" if len(Z) > layers.MANY_POINTS else "ellipses"
         if uncertainty == "ellipses":
-            self.ellipses_ = layers.draw_uncertainty(self.ax_, Z, covariance, labels, level)
+            self.ellipses_ = layers.draw_uncertainty(self.ax_, Z, covariance, target, level)
             return False
-        shared = plane.shared(covariance)
+        shared = _shared(covariance)
         if shared is not None:
             layers.draw_shared(self.ax_, shared, level)
             return False
         self.density_ = layers.draw_density(self.ax_, Z, covariance)
         return True
 
-    def _draw_points(self, Z, labels, hidden, size):
+    def _draw_points(self, Z, target, hidden, size):
         """All points; over a density only the labelled ones, and only where they are few."""
         self.points_ = []
         predicted = self.predicted
         if predicted is not None:
-            predicted = codes_among(predicted, class_names(labels))
+            predicted = style.labels_among(predicted, style.class_names(target))
         size = size or float(np.clip(12_000 / max(len(Z), 1), 4, 36))
         if not hidden:
-            self.points_ = layers.draw_points(self.ax_, Z, labels, predicted, size)
-        elif labels is not None and labels.classes is not None:
-            few = labels.labelled.sum() <= layers.MANY_POINTS
-            if few:
-                shown = labels.labelled
-                kept = read_labels(np.asarray(self.y)[shown], int(shown.sum()))
-                self.points_ = layers.draw_points(self.ax_, Z[shown], kept, None, 12)
-            layers.draw_class_names(self.ax_, Z, labels)
+            self.points_ = layers.draw_points(self.ax_, Z, target, predicted, size)
+        elif style.has_classes(target):
+            shown = target.labelled
+            if shown.sum() <= layers.MANY_POINTS:
+                self.points_ = layers.draw_points(self.ax_, Z[shown], _labelled(target), None, 12)
+            layers.draw_class_names(self.ax_, Z, target)
 
-    def _draw_outlines(self, Z, labels, class_ellipses, level):
+    def _draw_outlines(self, Z, target, class_ellipses, level):
         self.class_ellipses_ = self.mixture_ = None
-        if class_ellipses and labels is not None and labels.classes is not None:
-            self.class_ellipses_ = layers.draw_class_ellipses(self.ax_, Z, labels)
+        if class_ellipses and style.has_classes(target):
+            self.class_ellipses_ = layers.draw_class_ellipses(self.ax_, Z, target)
         if self.mixture is not None:
-            pair = plane.pair(self.components, self.embedding)
-            covariances = np.asarray(self.mixture.covariances)[:, pair, :][:, :, pair]
-            codes = codes_among(self.mixture.classes, class_names(labels))
-            means = np.asarray(self.mixture.means)[:, pair]
-            self.mixture_ = layers.draw_mixture(self.ax_, means, covariances, codes, level)
+            pair = _two_components(self.components, self.embedding, "mixture")
+            names = style.class_names(target)
+            self.mixture_ = layers.draw_mixture(self.ax_, self.mixture, pair, names, level)
 
-    def _finish(self, labels, legend):
-        pair = plane.pair(self.components, self.embedding)
+    def _finish(self, target, legend):
+        pair = _pair(self.components, self.embedding)
         self.ax_.set_xlabel(f"component {pair[0] + 1}")
         if len(pair) == 2:
             self.ax_.set_ylabel(f"component {pair[1] + 1}")
             self.ax_.set_aspect("equal", adjustable="datalim")
-        elif labels is None or labels.classes is not None:
+        elif target is None or style.has_classes(target):
             self.ax_.set_yticks([])
         else:
             self.ax_.set_ylabel("y")
         self.ax_.autoscale_view()
         if self.regions is not None:
-            self.ax_.set(xlim=plane.ends(self.regions.x), ylim=plane.ends(self.regions.y))
+            x, y = self.regions.x, self.regions.y
+            self.ax_.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
             self.ax_.set_aspect("equal", adjustable="box")
-        tidy(self.ax_)
-        if legend and labels is not None and labels.classes is not None:
-            columns = 1 + len(labels.classes.names) // 16
-            self.ax_.legend(
-                frameon=False, bbox_to_anchor=(1.0, 1.0), loc="upper left", ncols=columns
-            )
+        style.tidy(self.ax_)
+        if legend and style.has_classes(target):
+            style.add_legend(self.ax_)
+
+
+def _posterior_covariance(estimator, X):
+    """Covariances (n, q, q) of the embedded points; None where the model has none."""
+    model, X = style.last_step(estimator, X)
+    if not hasattr(model, "posterior"):
+        return None
+    return np.asarray(model.posterior(X).covariance, dtype=float)
+
+
+def _pair(components, Z):
+    """Columns to draw, as a list; one where the embedding has only one."""
+    components = list(components)[: Z.shape[1]]
+    if not components or min(components) < 0 or max(components) >= Z.shape[1]:
+        raise ValueError(
+            f"components == {components!r}; accepted are two numbers from 0 to {Z.shape[1] - 1}"
+        )
+    return components
+
+
+def _two_components(components, Z, name):
+    pair = _pair(components, Z)
+    if len(pair) == 1:
+        raise ValueError(f"{name} needs two components; one is drawn of {Z.shape[1]}")
+    return pair
+
+
+def _labelled(target):
+    """The target of the labelled rows alone."""
+    classes = target.classes._replace(labels=target.labels[target.labelled])
+    return style.Target(classes, target.values[target.labelled])
+
+
+def _shared(covariance):
+    """The covariance of all points if they share one, else None."""
+    if covariance.ndim == 2:
+        return covariance
+    return covariance[0] if np.ptp(covariance, axis=0).max() == 0 else None
+
+
+def _heights(target, n):
+    """Second coordinate of a single component: y itself, or the class with random jitter."""
+    if target is not None and target.classes is None:
+        return np.where(target.labelled, target.values, np.nanmean(target.values))
+    jitter = np.random.default_rng(0).uniform(-0.3, 0.3, size=n)
+    return jitter if target is None else target.labels + jitter

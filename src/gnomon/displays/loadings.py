@@ -1,20 +1,13 @@
 """What the components are made of."""
 
 import numpy as np
+from scipy.linalg import orthogonal_procrustes
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
-from gnomon.displays import _layers as layers
-from gnomon.displays._bootstrap import bootstrap_sd
-from gnomon.displays._reading import embed, feature_names, last_step
-from gnomon.displays._style import (
-    DIVERGING,
-    FAINT,
-    INK,
-    PALETTE,
-    axes_or_new,
-    panels,
-    read_labels,
-    tidy,
-)
+from gnomon.displays import style
+from gnomon.displays.layers import draw_points
+from gnomon.estimators import check_option, n_rows, take_rows
 
 KINDS = ("heatmap", "top", "biplot", "images")
 
@@ -87,7 +80,7 @@ class LoadingsDisplay:
         -------
         LoadingsDisplay
         """
-        model, _ = last_step(estimator)
+        model, _ = style.last_step(estimator)
         if not hasattr(model, "components_"):
             raise TypeError(f"{type(model).__name__} has no components_, so it has no loadings")
         loadings = np.asarray(model.components_, dtype=float)
@@ -95,12 +88,12 @@ class LoadingsDisplay:
         if n_bootstrap and X is None:
             raise ValueError(f"n_bootstrap == {n_bootstrap!r} needs the rows: pass X")
         if n_bootstrap:
-            sd = bootstrap_sd(estimator, X, y, n_bootstrap, random_state)
+            sd = _bootstrap_sd(estimator, X, y, n_bootstrap, random_state)
         display = cls(
             loadings,
-            feature_names=feature_names(estimator, loadings.shape[1]),
+            feature_names=_feature_names(estimator, loadings.shape[1]),
             sd=sd,
-            embedding=None if X is None else embed(estimator, X),
+            embedding=None if X is None else style.embed(estimator, X),
             y=y,
         )
         return display.plot(ax, **plot)
@@ -127,8 +120,7 @@ class LoadingsDisplay:
         -------
         LoadingsDisplay
         """
-        if kind not in KINDS:
-            raise ValueError(f"kind == {kind!r}; accepted are {KINDS}")
+        check_option("kind", kind, KINDS)
         loadings = np.atleast_2d(np.asarray(self.loadings, dtype=float))
         names = self.feature_names
         self._names = [f"x{j}" for j in range(loadings.shape[1])] if names is None else names
@@ -139,7 +131,7 @@ class LoadingsDisplay:
         if kind == "heatmap":
             strength = np.abs(loadings).max(axis=0)
         self.shown_ = np.argsort(-strength, kind="stable")[:n_features]
-        self.ax_ = axes_or_new(ax, figsize=_size(kind, len(self.shown_), len(loadings)))
+        self.ax_ = style.axes_or_new(ax, figsize=_size(kind, len(self.shown_), len(loadings)))
         self.axes_, self.figure_ = np.array([self.ax_]), self.ax_.figure
         if kind == "heatmap":
             self._draw_heatmap(loadings)
@@ -155,7 +147,7 @@ class LoadingsDisplay:
         self.shown_ = self.shown_[np.argsort(strongest, kind="stable")]
         shown = loadings[:, self.shown_].T
         limit = np.abs(shown).max() or 1.0
-        image = self.ax_.imshow(shown, cmap=DIVERGING, vmin=-limit, vmax=limit, aspect="auto")
+        image = self.ax_.imshow(shown, cmap=style.DIVERGING, vmin=-limit, vmax=limit, aspect="auto")
         self.figure_.colorbar(image, ax=self.ax_, label="loading", shrink=0.8)
         q = len(loadings)
         self.ax_.set_xticks(np.arange(q), np.arange(1, q + 1))
@@ -167,50 +159,44 @@ class LoadingsDisplay:
     def _draw_top(self, loadings, component):
         at = np.arange(len(self.shown_))
         values = loadings[component, self.shown_]
-        colours = [PALETTE[1] if value > 0 else PALETTE[0] for value in values]
+        colours = [style.PALETTE[1] if value > 0 else style.PALETTE[0] for value in values]
         self.ax_.hlines(at, 0, values, colors=colours, lw=2, zorder=2)
         self.ax_.scatter(values, at, color=colours, s=28, zorder=3)
         if self.sd is not None:
             half = 1.96 * np.asarray(self.sd)[component, self.shown_]
-            self.ax_.errorbar(values, at, xerr=half, fmt="none", ecolor=INK, capsize=2, lw=1)
-        self.ax_.axvline(0, color=FAINT, lw=1, zorder=0)
+            self.ax_.errorbar(values, at, xerr=half, fmt="none", ecolor=style.INK, capsize=2, lw=1)
+        self.ax_.axvline(0, color=style.FAINT, lw=1, zorder=0)
         self.ax_.set_yticks(at, [self._names[j] for j in self.shown_])
         self.ax_.invert_yaxis()
         words = ", with 95 % intervals" if self.sd is not None else ""
         self.ax_.set_xlabel(f"loading on component {component + 1}{words}")
-        tidy(self.ax_)
+        style.tidy(self.ax_)
 
     def _draw_biplot(self, loadings):
-        """Points, and arrows whose longest one reaches as far as nearly all points."""
         if self.embedding is None or self.embedding.shape[1] < 2 or len(loadings) < 2:
             raise ValueError("kind='biplot' needs points: pass X, and two components or more")
         Z = self.embedding[:, :2]
-        labels = read_labels(self.y, len(Z))
-        layers.draw_points(self.ax_, Z, labels, None, 14)
-        arrows = loadings[:2, self.shown_].T
-        reach = np.quantile(np.hypot(*Z.T), 0.95)
-        arrows = arrows * reach / max(np.hypot(*arrows.T).max(), np.finfo(float).tiny)
-        heights = _spread(arrows, 0.1 * reach)
-        for j, (x, y), height in zip(self.shown_, arrows, heights, strict=True):
-            style = {"arrowstyle": "-|>", "color": INK, "lw": 1.2, "shrinkA": 0, "shrinkB": 0}
-            self.ax_.annotate("", (x, y), (0, 0), arrowprops=style, zorder=4)
-            self.ax_.text(
-                1.06 * x,
-                height,
-                self._names[j],
-                ha="left" if x > 0 else "right",
-                va="center",
-                size="small",
-                bbox={"fc": "white", "ec": "none", "alpha": 0.75, "pad": 0.8},
-                zorder=5,
-            )
-        self.ax_.update_datalim(arrows * [1.7, 1.25])
+        target = style.read_target(self.y, len(Z))
+        draw_points(self.ax_, Z, target, None, 14)
+        self._draw_arrows(loadings[:2, self.shown_].T, np.quantile(np.hypot(*Z.T), 0.95))
         self.ax_.autoscale_view()
         self.ax_.set_aspect("equal", adjustable="datalim")
         self.ax_.set(xlabel="component 1", ylabel="component 2")
-        tidy(self.ax_)
-        if labels is not None and labels.classes is not None:
-            self.ax_.legend(frameon=False, bbox_to_anchor=(1, 1), loc="upper left")
+        style.tidy(self.ax_)
+        if style.has_classes(target):
+            style.add_legend(self.ax_)
+
+    def _draw_arrows(self, arrows, reach):
+        """An arrow with its name per feature; the longest reaches as far as nearly all points."""
+        arrows = arrows * reach / max(np.hypot(*arrows.T).max(), np.finfo(float).tiny)
+        look = {"arrowstyle": "-|>", "color": style.INK, "lw": 1.2, "shrinkA": 0, "shrinkB": 0}
+        box = {"fc": "white", "ec": "none", "alpha": 0.75, "pad": 0.8}
+        heights = _moved_apart(arrows, 0.1 * reach)
+        for j, (x, y), height in zip(self.shown_, arrows, heights, strict=True):
+            self.ax_.annotate("", (x, y), (0, 0), arrowprops=look, zorder=4)
+            place = {"ha": "left" if x > 0 else "right", "va": "center", "size": "small"}
+            self.ax_.text(1.06 * x, height, self._names[j], bbox=box, zorder=5, **place)
+        self.ax_.update_datalim(arrows * [1.7, 1.25])
 
     def _draw_images(self, ax, loadings, image_shape):
         q, d = loadings.shape
@@ -220,7 +206,7 @@ class LoadingsDisplay:
             raise ValueError(f"image_shape == {(height, width)!r}; its product must be {d}")
         columns = min(q, 5)
         rows = -(-q // columns)
-        self.axes_ = panels(ax, rows, columns, figsize=(1.9 * columns, 2.1 * rows)).ravel()
+        self.axes_ = style.panels(ax, rows, columns, figsize=(1.9 * columns, 2.1 * rows)).ravel()
         self.ax_ = self.axes_[0] if ax is None else ax
         self.figure_, self.shown_ = self.axes_[0].figure, np.arange(d)
         for j, panel in enumerate(self.axes_):
@@ -228,11 +214,56 @@ class LoadingsDisplay:
             if j < q:
                 limit = np.abs(loadings[j]).max() or 1.0
                 image = loadings[j].reshape(height, width)
-                panel.imshow(image, cmap=DIVERGING, vmin=-limit, vmax=limit)
+                panel.imshow(image, cmap=style.DIVERGING, vmin=-limit, vmax=limit)
                 panel.set_title(f"component {j + 1}", size="medium")
 
 
-def _spread(arrows, gap):
+def _bootstrap_sd(estimator, X, y, n_bootstrap, random_state) -> np.ndarray:
+    """Standard deviations (q, d) of the loadings over fits to rows drawn with replacement.
+
+    Each fit is turned onto the given one first: axes may turn or change sign without any change
+    of the subspace, and that is no uncertainty of a loading.
+    """
+    rng = np.random.default_rng(random_state)
+    reference = style.last_step(estimator)[0].components_
+    draws = []
+    for _ in range(n_bootstrap):
+        rows = rng.integers(n_rows(X), size=n_rows(X))
+        drawn = None if y is None else take_rows(y, rows)
+        model, _ = style.last_step(clone(estimator).fit(take_rows(X, rows), drawn))
+        draws.append(_turned(model.components_, reference))
+    return np.std(draws, axis=0, ddof=1)
+
+
+def _turned(loadings, reference):
+    if loadings.shape != reference.shape:
+        raise ValueError(
+            f"a fit to resampled rows has {len(loadings)} components in place of "
+            f"{len(reference)}; give n_components as a number for n_bootstrap"
+        )
+    turn, _ = orthogonal_procrustes(loadings.T, reference.T)
+    return (loadings.T @ turn).T
+
+
+def _feature_names(estimator, n_features):
+    """Names of the features that the model sees; x0, x1, ... where they have none."""
+    model, _ = style.last_step(estimator)
+    names = getattr(model, "feature_names_in_", None)
+    if names is None and isinstance(estimator, Pipeline) and len(estimator) > 1:
+        names = _names_out(estimator[:-1])
+    if names is None or len(names) != n_features:
+        names = [f"x{j}" for j in range(n_features)]
+    return np.asarray(names, dtype=object)
+
+
+def _names_out(steps):
+    try:
+        return steps.get_feature_names_out()
+    except (AttributeError, ValueError):
+        return None
+
+
+def _moved_apart(arrows, gap):
     """Heights of the arrows' names, moved apart where they would cover each other."""
     heights = 1.06 * arrows[:, 1]
     for side in (arrows[:, 0] > 0, arrows[:, 0] <= 0):

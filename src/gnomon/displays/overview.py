@@ -4,10 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gnomon.displays._layers import edges_of
-from gnomon.displays._style import FAINT, GREY, PALETTE, Labels, colour, panels, read_labels, tidy
+from gnomon.displays import style
+from gnomon.displays.layers import edges_of
 
-MOST_CELLS = 80
+MOST_CELLS = 80  # blocks of rows and of features whose gaps are drawn, as many as can be seen
+MOST_BARS = 16  # so many classes have their names and numbers beside their bars without overlap
 
 
 class Gaps(NamedTuple):
@@ -33,7 +34,7 @@ class OverviewDisplay:
     ----------
     gaps : Gaps, default=None
         Missing values.
-    labels : Labels, default=None
+    labels : Target, default=None
         Classes or numbers, with their gaps.
     degrees : Degrees, default=None
         Links.
@@ -73,16 +74,16 @@ class OverviewDisplay:
         links : Links or sparse array of shape (n, n), default=None
             Links between rows.
         ax : matplotlib Axes, default=None
-            In whose place to draw; a new figure if None.
+            Axes whose place the panels take; a new figure if None.
 
         Returns
         -------
         OverviewDisplay
         """
         n = X.shape[0] if hasattr(X, "shape") else len(X)
-        labels = read_labels(y, n)
-        degrees = None if links is None else _degrees(edges_of(links, n), labels, n)
-        return cls(gaps=_gaps(X), labels=labels, degrees=degrees).plot(ax)
+        target = style.read_target(y, n)
+        degrees = None if links is None else _degrees(edges_of(links, n), target, n)
+        return cls(gaps=_gaps(X), labels=target, degrees=degrees).plot(ax)
 
     def plot(self, ax=None):
         """Draw a panel for each part.
@@ -90,7 +91,7 @@ class OverviewDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            In whose place to draw; a new figure if None.
+            Axes whose place the panels take; a new figure if None.
 
         Returns
         -------
@@ -104,7 +105,7 @@ class OverviewDisplay:
         parts = [(part, draw) for part, draw in parts if part is not None]
         if not parts:
             raise ValueError("nothing to draw: give gaps, labels or degrees")
-        self.axes_ = panels(ax, 1, len(parts), figsize=(3.9 * len(parts), 3.4)).ravel()
+        self.axes_ = style.panels(ax, 1, len(parts), figsize=(3.9 * len(parts), 3.4)).ravel()
         self.ax_ = self.axes_[0] if ax is None else ax
         self.figure_ = self.axes_[0].figure
         for panel, (part, draw) in zip(self.axes_, parts, strict=True):
@@ -131,10 +132,10 @@ def _are_missing(values):
     return np.array([[v is None or bool(v != v) for v in row] for row in values])
 
 
-def _degrees(edges, labels: Labels | None, n) -> Degrees:
+def _degrees(edges, target: style.Target | None, n) -> Degrees:
     within = np.nan
-    if labels is not None and labels.classes is not None:
-        ends = labels.codes[edges]
+    if target is not None:
+        ends = target.labels[edges]
         known = (ends >= 0).all(axis=1)
         if known.any():
             within = float(np.mean(ends[known, 0] == ends[known, 1]))
@@ -157,27 +158,31 @@ def _draw_gaps(ax, gaps):
     ax.set_title(f"{n} rows, {d} features, {gaps.share:.1%} missing", size="medium")
 
 
-def _draw_labels(ax, labels):
-    share = labels.labelled.mean()
-    ax.set_title(
-        f"{labels.labelled.sum()} of {len(labels.labelled)} labelled ({share:.0%})", size="medium"
-    )
-    tidy(ax)
-    if labels.classes is None:
-        ax.hist(labels.values[labels.labelled], bins=30, color=PALETTE[0])
+def _draw_labels(ax, target):
+    labelled, n = target.labelled.sum(), len(target.labelled)
+    ax.set_title(f"{labelled} of {n} labelled ({labelled / n:.0%})", size="medium")
+    style.tidy(ax)
+    if target.classes is None:
+        ax.hist(target.values[target.labelled], bins=30, color=style.PALETTE[0])
         ax.set(xlabel="y", ylabel="rows")
-        return
-    names = [str(name) for name in labels.classes.names]
-    counts = np.bincount(labels.codes[labels.labelled], minlength=len(names))
-    at = np.arange(len(names))
-    ax.barh(at, counts, color=[colour(c) for c in at])
-    missing = int((~labels.labelled).sum())
-    if missing:
-        ax.barh(len(names), missing, facecolor="none", edgecolor=GREY)
+    else:
+        _draw_counts(ax, target)
+
+
+def _draw_counts(ax, target):
+    """A bar per class with its number of rows; where classes are few, one for unlabelled rows."""
+    names = style.class_names(target)
+    counts = np.bincount(target.labels[target.labelled], minlength=len(names)).tolist()
+    ax.barh(np.arange(len(names)), counts, color=[style.colour(c) for c in range(len(names))])
+    few = len(names) <= MOST_BARS
+    if few and not target.labelled.all():
+        counts.append(int(np.sum(~target.labelled)))
+        ax.barh(len(names), counts[-1], facecolor="none", edgecolor=style.GREY)
         names = [*names, "unlabelled"]
-    for i, count in enumerate([*counts, missing][: len(names)]):
+    for i, count in enumerate(counts if few else []):
         ax.text(count, i, f" {count}", va="center", size="small")
-    ax.set_yticks(np.arange(len(names)), names)
+    step = 1 + (len(names) - 1) // (MOST_BARS + 1)
+    ax.set_yticks(np.arange(0, len(names), step), [str(name) for name in names[::step]])
     ax.margins(x=0.14)
     ax.invert_yaxis()
     ax.set_xlabel("rows")
@@ -186,10 +191,10 @@ def _draw_labels(ax, labels):
 def _draw_degrees(ax, degrees):
     top = int(degrees.degrees.max(initial=0))
     bins = np.arange(top + 2) - 0.5 if top < 40 else 40
-    ax.hist(degrees.degrees, bins=bins, color=FAINT, edgecolor=GREY, linewidth=0.6)
+    ax.hist(degrees.degrees, bins=bins, color=style.FAINT, edgecolor=style.GREY, linewidth=0.6)
     ax.set(xlabel="links of a row", ylabel="rows")
     words = f"{degrees.n_links} links"
     if np.isfinite(degrees.within):
         words += f", {degrees.within:.0%} within a class"
     ax.set_title(words, size="medium")
-    tidy(ax)
+    style.tidy(ax)

@@ -6,10 +6,9 @@ from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 
-from gnomon.displays._reading import embed
-from gnomon.displays._style import FAINT, GREY, PALETTE, axes_or_new, panels, read_labels, tidy
 from gnomon.displays.embedding import EmbeddingDisplay
-from gnomon.estimators import labelled_rows
+from gnomon.displays.style import FAINT, GREY, PALETTE, axes_or_new, embed, panels, tidy
+from gnomon.estimators import check_option, kind_of, permuted_labels
 from gnomon.estimators.labelled import LabelledOnly, labelled_scorer
 from gnomon.estimators.selection import SemiSupervisedSplit
 
@@ -109,12 +108,12 @@ class PermutationDisplay:
         -------
         PermutationDisplay
         """
-        numbers = read_labels(y, len(y)).classes is None
-        judge = KNeighborsRegressor(1) if numbers else KNeighborsClassifier(1)
+        numeric = kind_of(y) == "numeric"
+        judge = KNeighborsRegressor(1) if numeric else KNeighborsClassifier(1)
         model = make_pipeline(clone(estimator), LabelledOnly(judge))
         options = {"cv": SemiSupervisedSplit(cv), "scoring": labelled_scorer(scoring)}
         rng = np.random.default_rng(random_state)
-        shuffled = [_permuted(y, rng) for _ in range(n_permutations)]
+        shuffled = [permuted_labels(y, rng) for _ in range(n_permutations)]
         scores = [
             float(np.mean(cross_val_score(model, X, labels, n_jobs=n_jobs, **options)))
             for labels in [y, *shuffled]
@@ -137,8 +136,7 @@ class PermutationDisplay:
         -------
         PermutationDisplay
         """
-        if kind not in KINDS:
-            raise ValueError(f"kind == {kind!r}; accepted are {KINDS}")
+        check_option("kind", kind, KINDS)
         if kind == "embedding":
             self._draw_maps(ax)
         else:
@@ -171,11 +169,3 @@ class PermutationDisplay:
                 self.embeddings[i], self.labels[i], ax=self.axes_[i], legend=i == 1
             )
             self.axes_[i].set_title(f"{name}: held-out score {scores[i]:.2f}", size="medium")
-
-
-def _permuted(y, rng):
-    """Y with its labels permuted among the labelled rows."""
-    y = np.array(y.to_numpy() if hasattr(y, "to_numpy") else y)
-    rows = np.flatnonzero(labelled_rows(y))
-    y[rows] = y[rng.permutation(rows)]
-    return y

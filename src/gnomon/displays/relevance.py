@@ -1,10 +1,10 @@
 """How much each component matters, and which were kept."""
 
 import numpy as np
+from scipy import sparse
 
-from gnomon.displays._reading import embed, last_step
-from gnomon.displays._shares import explained_shares, target_columns
-from gnomon.displays._style import FAINT, GREY, PALETTE, axes_or_new, tidy
+from gnomon.displays import style
+from gnomon.estimators import as_array, as_floats
 
 TINY = np.finfo(float).tiny
 
@@ -70,8 +70,8 @@ class RelevanceDisplay:
         -------
         RelevanceDisplay
         """
-        Z = embed(estimator, X)
-        model, seen = last_step(estimator, X)
+        Z = style.embed(estimator, X)
+        model, seen = style.last_step(estimator, X)
         display = cls(
             shares_x=explained_shares(seen, Z),
             shares_y=None if y is None else explained_shares(target_columns(y, len(Z)), Z),
@@ -97,7 +97,7 @@ class RelevanceDisplay:
         RelevanceDisplay
         """
         series = self._series(max_components)
-        self.ax_ = axes_or_new(ax)
+        self.ax_ = style.axes_or_new(ax)
         self.figure_ = self.ax_.figure
         self.bars_ = {}
         width = 0.8 / len(series)
@@ -120,13 +120,13 @@ class RelevanceDisplay:
         return {name: part[:max_components] for name, part in padded.items()}
 
     def _draw_bars(self, name, at, heights, width):
-        style = {"X": PALETTE[0], "y": PALETTE[1], "relevance": GREY}[name]
+        fill = {"X": style.PALETTE[0], "y": style.PALETTE[1], "relevance": style.GREY}[name]
         text = {"X": "variance of X", "y": "variance of y", "relevance": "relevance / largest"}
-        bars = self.ax_.bar(at, heights, 0.92 * width, color=style, label=text[name])
+        bars = self.ax_.bar(at, heights, 0.92 * width, color=fill, label=text[name])
         kept = np.ones(len(heights), bool) if self.kept is None else np.asarray(self.kept)
         for bar, keep in zip(bars, kept[: len(heights)], strict=True):
             if not keep:
-                bar.set(facecolor="white", edgecolor=style, hatch="////", linewidth=0.8)
+                bar.set(facecolor="white", edgecolor=fill, hatch="////", linewidth=0.8)
         return bars
 
     def _finish(self, series, legend):
@@ -137,8 +137,8 @@ class RelevanceDisplay:
         self.ax_.set_ylabel("relative relevance" if list(series) == ["relevance"] else "share")
         if self.threshold is not None and self.relevance is not None:
             line = self.threshold / np.max(self.relevance)
-            self.ax_.axhline(line, color=FAINT, ls="--", lw=1, zorder=0)
-        tidy(self.ax_)
+            self.ax_.axhline(line, color=style.FAINT, ls="--", lw=1, zorder=0)
+        style.tidy(self.ax_)
         if legend and len(series) > 1:
             self.ax_.legend(frameon=False)
 
@@ -146,3 +146,46 @@ class RelevanceDisplay:
         if self.kept is None or np.all(self.kept):
             return ""
         return f"   ({np.sum(self.kept)} of {q} kept, dropped ones hatched)"
+
+
+def explained_shares(X, Z) -> np.ndarray:
+    """Share (q,) of the variance of X that a regression on each column of Z alone explains.
+
+    For uncorrelated columns the shares add up; NaN in X is left out pair by pair. Any
+    embedding has these shares, also one that comes from no model of variance.
+    """
+    X, observed = _observed(X)
+    counts = observed.sum(axis=0).reshape(-1, 1) if observed is not None else len(Z)
+    Z = Z - Z.mean(axis=0)
+    sums = (observed.T @ Z) if observed is not None else 0.0
+    squares = (observed.T @ Z**2) if observed is not None else np.sum(Z**2, axis=0)
+    x_sums = np.asarray(X.sum(axis=0)).reshape(-1, 1)
+    # The product needs no centring: columns of X have mean zero, or Z has, where X is sparse.
+    cross = X.T @ Z
+    z_variation = np.maximum(squares - sums**2 / counts, TINY)
+    x_variation = np.asarray((X * X).sum(axis=0)).reshape(-1, 1) - x_sums**2 / counts
+    return np.sum(cross**2 / z_variation, axis=0) / max(x_variation.sum(), TINY)
+
+
+def _observed(X):
+    """X with zeros for its gaps, centred where dense, and the mask of what is there."""
+    if sparse.issparse(X):
+        return sparse.csr_array(X), None
+    X = np.asarray(X, dtype=float)
+    observed = np.isfinite(X)
+    counts = np.maximum(observed.sum(axis=0), 1)
+    means = np.where(observed, X, 0.0).sum(axis=0) / counts
+    X = np.where(observed, X - means, 0.0)
+    return X, None if observed.all() else observed.astype(float)
+
+
+def target_columns(y, n_samples):
+    """Y as float columns with NaN where unlabelled: an indicator per class, or the numbers."""
+    if as_array(y).ndim == 2 and as_array(y).shape[1] > 1:
+        return as_floats(y)
+    target = style.read_target(y, n_samples)
+    if target.classes is None:
+        return target.values[:, None]
+    columns = (target.labels[:, None] == np.arange(len(style.class_names(target)))).astype(float)
+    columns[~target.labelled] = np.nan
+    return columns

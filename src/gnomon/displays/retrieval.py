@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from gnomon.displays._ranking import ROWS_AT_ONCE, average_precision, nearest
-from gnomon.displays._reading import embed
-from gnomon.displays._style import GREY, PALETTE, panels, read_labels
+from gnomon.displays.style import GREY, PALETTE, embed, has_classes, panels, read_target
+
+ROWS_AT_ONCE = 500  # of the queries, so that their distances to many rows fit in memory
 
 
 class RetrievalDisplay:
@@ -73,7 +73,7 @@ class RetrievalDisplay:
         random_state : int, default=0
             Chooses the rows.
         ax : matplotlib Axes, default=None
-            In whose place to draw; a new figure if None.
+            Axes whose place the panels take; a new figure if None.
         **plot
             Passed to :meth:`plot`.
 
@@ -82,14 +82,14 @@ class RetrievalDisplay:
         RetrievalDisplay
         """
         Z = embed(estimator, X)
-        labels = read_labels(y, len(Z))
-        if labels is None or labels.classes is None:
+        target = read_target(y, len(Z))
+        if not has_classes(target):
             raise ValueError("y must hold classes: a hit is a neighbour of the same class")
-        rows = np.flatnonzero(labels.labelled)
+        rows = np.flatnonzero(target.labelled)
         if np.ndim(queries) == 0:
-            queries = _choose(labels.codes, rows, int(queries), random_state)
+            queries = _choose(target.labels, rows, int(queries), random_state)
         found = rows[_others(Z[queries], Z[rows], np.searchsorted(rows, queries), k)]
-        precision = _mean_precision(Z[rows], labels.codes[rows])
+        precision = _mean_precision(Z[rows], target.labels[rows])
         display = cls(queries, found, y, images=images, mean_average_precision=precision)
         return display.plot(ax, **plot)
 
@@ -99,7 +99,7 @@ class RetrievalDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            In whose place to draw; a new figure if None.
+            Axes whose place the panels take; a new figure if None.
 
         Returns
         -------
@@ -146,12 +146,33 @@ class RetrievalDisplay:
         middle.set_title(words, size="medium")
 
 
-def _choose(codes, rows, m, random_state):
+def nearest(queries, gallery, k) -> np.ndarray:
+    """Indices (m, k) of the rows of gallery with the greatest cosine to each query."""
+    closeness = _unit(queries) @ _unit(gallery).T
+    return np.argsort(-closeness, axis=1, kind="stable")[:, :k]
+
+
+def _unit(Z):
+    """Rows scaled to length one; a row of zeros stays."""
+    lengths = np.linalg.norm(Z, axis=1, keepdims=True)
+    return Z / np.where(lengths > 0, lengths, 1.0)
+
+
+def average_precision(hits) -> np.ndarray:
+    """Average precision of every row of a ranked list of hits; NaN where there is none."""
+    hits = np.asarray(hits, dtype=float)
+    precision = np.cumsum(hits, axis=1) / np.arange(1, hits.shape[1] + 1)
+    n_hits = hits.sum(axis=1)
+    found = np.sum(precision * hits, axis=1)
+    return np.divide(found, n_hits, out=np.full(len(hits), np.nan), where=n_hits > 0)
+
+
+def _choose(labels, rows, m, random_state):
     """M rows, one of each class in turn."""
     rng = np.random.default_rng(random_state)
     shuffled = rng.permutation(rows)
-    order = np.argsort(codes[shuffled], kind="stable")
-    _, starts, counts = np.unique(codes[shuffled][order], return_index=True, return_counts=True)
+    order = np.argsort(labels[shuffled], kind="stable")
+    _, starts, counts = np.unique(labels[shuffled][order], return_index=True, return_counts=True)
     turn = np.empty(len(rows), dtype=int)
     turn[order] = np.arange(len(rows)) - np.repeat(starts, counts)
     return shuffled[np.argsort(turn, kind="stable")[:m]]
@@ -164,11 +185,11 @@ def _others(queries, gallery, own, k):
     return np.take_along_axis(found, ahead, axis=1)[:, :k]
 
 
-def _mean_precision(Z, codes):
+def _mean_precision(Z, labels):
     """Mean average precision with every row as the query once."""
     parts = []
     for start in range(0, len(Z), ROWS_AT_ONCE):
         own = np.arange(start, min(start + ROWS_AT_ONCE, len(Z)))
         ranked = _others(Z[own], Z, own, len(Z) - 1)
-        parts.append(average_precision(codes[ranked] == codes[own][:, None]))
+        parts.append(average_precision(labels[ranked] == labels[own][:, None]))
     return float(np.nanmean(np.concatenate(parts)))

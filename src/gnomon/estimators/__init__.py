@@ -4,15 +4,18 @@ from gnomon.estimators._door import check_integer, check_option, check_real, n_r
 from gnomon.estimators._targets import (
     KINDS,
     Classes,
+    as_array,
     as_floats,
     kind_of,
     labelled_rows,
+    permuted_labels,
     read_classes,
 )
 
 __all__ = [
     "KINDS",
     "Classes",
+    "as_array",
     "as_floats",
     "check_integer",
     "check_option",
@@ -20,6 +23,7 @@ __all__ = [
     "kind_of",
     "labelled_rows",
     "n_rows",
+    "permuted_labels",
     "read_classes",
     "take_rows",
 ]

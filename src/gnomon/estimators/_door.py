@@ -14,6 +14,7 @@ from gnomon.linalg.blocks import from_dask
 from gnomon.linalg.data import Data
 
 FLOATS = (np.float64, np.float32)
+NO_CHUNK = -1
 
 
 class TakesRows:
@@ -98,6 +99,53 @@ def read_weights(sample_weight, n):
     if not weights.any():
         raise ValueError("sample_weight is zero in every row; accepted are weights with a sum > 0")
     return weights
+
+
+def read_chunks(chunks, n_samples) -> np.ndarray:
+    """Chunk numbers 0, 1, ... of the rows, -1 for rows in none; None is no chunk at all."""
+    if chunks is None:
+        return np.full(n_samples, NO_CHUNK)
+    chunks = chunks.to_numpy() if hasattr(chunks, "to_numpy") else np.asarray(chunks)
+    if chunks.shape != (n_samples,):
+        raise ValueError(
+            f"chunks has shape {chunks.shape}; accepted is one id per row, ({n_samples},), "
+            "-1 for none (chunks_from_pairs makes it of pairs)"
+        )
+    if chunks.dtype.kind == "f":
+        if not np.all(chunks == np.floor(chunks)):
+            raise ValueError("chunks has fractions, NaN or infinity; accepted are whole numbers")
+        chunks = chunks.astype(int)
+    if chunks.dtype.kind not in "iu":
+        raise TypeError(f"chunks has dtype {chunks.dtype}; accepted are whole numbers, -1 for none")
+    if chunks.dtype.kind == "i" and chunks.min() < NO_CHUNK:
+        raise ValueError(f"chunks has the value {chunks.min()}; accepted are ids >= 0, -1 for none")
+    inside = chunks != NO_CHUNK if chunks.dtype.kind == "i" else np.ones(n_samples, dtype=bool)
+    numbers = np.full(n_samples, NO_CHUNK)
+    numbers[inside] = np.unique(chunks[inside], return_inverse=True)[1]
+    return numbers
+
+
+def share_labels(labels, chunks, names) -> np.ndarray:
+    """Class numbers with the label of one member of a chunk passed on to all of them."""
+    inside = chunks != NO_CHUNK
+    known = inside & (labels >= 0)
+    if not known.any():
+        return labels
+    highest = np.full(chunks.max() + 1, -1)
+    np.maximum.at(highest, chunks[known], labels[known])
+    lowest = np.full(chunks.max() + 1, len(names))
+    np.minimum.at(lowest, chunks[known], labels[known])
+    clash = np.flatnonzero((highest >= 0) & (highest != lowest))
+    if clash.size:
+        members = np.flatnonzero(known & (chunks == clash[0]))
+        different = sorted({str(names[label]) for label in labels[members]})
+        raise ValueError(
+            f"chunks puts rows {', '.join(map(str, members[:4]))} in one chunk, but y has the "
+            f"labels {', '.join(different)} there; rows of a chunk must share a class"
+        )
+    out = labels.copy()
+    out[inside] = highest[chunks[inside]]
+    return out
 
 
 def n_rows(X) -> int:
@@ -186,10 +234,8 @@ def check_strength(value):
 
 
 def check_option(name, value, options):
-    """Value if it is one of the options."""
-    if not any(
-        value is option or (type(value) is type(option) and value == option) for option in options
-    ):
+    """Value if it is one of the options, and of its type: 1 is not True."""
+    if not any(isinstance(value, type(option)) and value == option for option in options):
         raise ValueError(f"{name} == {value!r}; accepted are {', '.join(map(repr, options))}")
     return value
 

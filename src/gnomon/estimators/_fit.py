@@ -52,7 +52,7 @@ class IterativeFit(CallbackSupportMixin):
     def _with_callbacks(self, run, callback, max_iter):
         """``run(callback=...)`` with all callbacks in one; it has at most max_iter iterations."""
         with self._fit_task(max_iter) as task:
-            return run(callback=both(callback, task))
+            return run(callback=callback if task is None else both(callback, task))
 
     def _fingerprint(self, state):
         """What a checkpoint must agree with: the class, the parameters and the start of the fit.

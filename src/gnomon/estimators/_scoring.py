@@ -1,12 +1,9 @@
-"""The score of models whose y may have gaps: rows without a label say nothing of them."""
-
-from functools import partial
+"""Scores where y may have gaps: over the labelled rows, since the others cannot be scored."""
 
 import numpy as np
-from scipy import sparse
 
 from gnomon.estimators._door import take_rows
-from gnomon.estimators._targets import UNLABELLED, labelled_rows, plain_labels
+from gnomon.estimators._targets import as_array, labelled_rows, plain_labels
 
 
 class LabelledScore:
@@ -26,7 +23,8 @@ class LabelledScore:
         -------
         score : float
         """
-        return _score_known(super().score, X, y, sample_weight, partial(scored_rows, self))
+        keep = labelled_rows(y, classes=self.classes_)
+        return _score_labelled(super().score, X, y, sample_weight, keep)
 
 
 class KnownScore:
@@ -46,28 +44,25 @@ class KnownScore:
         -------
         score : float
         """
-        return _score_known(super().score, X, y, sample_weight, _complete_rows)
+        keep = labelled_rows(y, kind="numeric")
+        return _score_labelled(super().score, X, y, sample_weight, keep)
 
 
-def scored_rows(model, y) -> np.ndarray:
-    """Mask of the rows with a label; where -1 is a class of the fit, it is one here as well."""
-    known = labelled_rows(y)
-    is_class = UNLABELLED in np.asarray(getattr(model, "classes_", ())).tolist()
-    return known | (np.asarray(y) == UNLABELLED) if is_class else known
+def labelled_part(X, y, keep):
+    """X and y of the labelled rows; y in a dtype by which scikit-learn knows what it holds."""
+    return X if keep.all() else take_rows(X, keep), plain_labels(as_array(y)[keep])
 
 
-def _complete_rows(y):
-    return ~np.isnan(y.astype(float)).reshape(len(y), -1).any(axis=1)
+def labelled_weights(params, keep) -> dict:
+    """Parameters of a fit or of a score, with the weights of the labelled rows alone."""
+    weights = params.get("sample_weight")
+    if weights is None or np.shape(weights) != keep.shape:
+        return params
+    return params | {"sample_weight": np.asarray(weights)[keep]}
 
 
-def _score_known(score, X, y, sample_weight, known):
-    if sparse.issparse(y):
-        return score(X, y, sample_weight)
-    y = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
-    keep = known(y)
-    if keep.all():
-        return score(X, y, sample_weight)
+def _score_labelled(score, X, y, sample_weight, keep):
     if not keep.any():
         raise ValueError("y has no labelled row; at least one is needed for a score")
-    weights = None if sample_weight is None else np.asarray(sample_weight)[keep]
-    return score(take_rows(X, keep), plain_labels(y[keep]), weights)
+    weights = labelled_weights({"sample_weight": sample_weight}, keep)
+    return score(*labelled_part(X, y, keep), **weights)

@@ -1,18 +1,18 @@
 """What y holds, which rows are labelled, and y as columns of numbers and back.
 
 One rule for all: what kind y is follows from its type and values (`kind_of`). Unlabelled is -1 or
-None for classes, NaN for numbers and for entries of a matrix of outputs. Where -1 and 1 are the
-only labels, they are two classes and -1 is one of them.
+None for classes, NaN for numbers and for entries of a matrix of outputs; what is missing in a
+pandas series or masked in an array is unlabelled too. Where -1 and 1 are the only labels, they
+are two classes and -1 is one of them.
 
 Classes become orthonormal contrasts, numbers are standardised, 0/1 indicators stay. A mask
 says which entries are known.
 """
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils.validation import column_or_1d
 
 from gnomon.linalg.standardize import varies
@@ -21,7 +21,7 @@ KINDS = ("classes", "numeric", "multilabel")
 UNLABELLED = -1
 # Whole numbers stored as floats are classes if there are few of them, measurements otherwise.
 MOST_FLOAT_CLASSES = 20
-NO_CLASSES = np.empty(0)
+NO_CLASSES, NONE = np.empty(0), np.array(None)
 
 
 def kind_of(y) -> str:
@@ -31,21 +31,39 @@ def kind_of(y) -> str:
     whole and at most 20 different ones. A matrix is multilabel where all its entries are 0, 1
     or missing, and numeric otherwise.
     """
+    if str(getattr(y, "dtype", "")) == "category":
+        return "classes"
     y = as_array(y)
     if y.ndim == 2 and y.shape[1] > 1:
         values = as_floats(y)
         return "multilabel" if np.isin(values[np.isfinite(values)], (0, 1)).all() else "numeric"
-    y = _without_objects(y.ravel())
-    return "numeric" if y.dtype.kind == "f" and not _are_float_classes(y) else "classes"
+    known = _known_values(y.ravel())
+    return "numeric" if known.dtype.kind == "f" and not _are_class_numbers(known) else "classes"
 
 
-def labelled_rows(y) -> np.ndarray:
-    """Mask of the rows of y that have a label; in a matrix, of those without a gap."""
-    y = as_array(y)
-    if y.ndim == 2 and y.shape[1] > 1:
-        return ~np.isnan(as_floats(y)).any(axis=1)
-    y = y.ravel()
-    return ~np.isnan(as_floats(y)) if kind_of(y) == "numeric" else ~_is_unlabelled(y)
+def labelled_rows(y, kind="auto", classes=()) -> np.ndarray:
+    """Mask of the rows of y that have a label; in a matrix, of those without a gap.
+
+    ``kind`` says what y holds where it is known. Where -1 is one of ``classes``, those of a
+    fit, it is a label here as well.
+    """
+    kind = kind_of(y) if kind == "auto" else kind
+    if kind == "classes":
+        return ~_is_unlabelled(as_array(y).ravel(), classes)
+    values = as_floats(y)
+    return ~np.isnan(values.reshape(len(values), -1)).any(axis=1)
+
+
+def permuted_labels(y, rng, labelled=None) -> np.ndarray:
+    """A copy of y with its labels permuted among the labelled rows; unlabelled rows stay so.
+
+    The control of every supervised fit: what it finds with these labels is not there. The mask
+    ``labelled`` is for a y whose labelled rows are known.
+    """
+    y = np.array(as_array(y))
+    rows = np.flatnonzero(labelled_rows(y) if labelled is None else labelled)
+    y[rows] = y[rng.permutation(rows)]
+    return y
 
 
 def plain_labels(y) -> np.ndarray:
@@ -68,14 +86,17 @@ class Classes(NamedTuple):
         return self.labels >= 0
 
 
-def read_classes(y, n_samples) -> Classes:
-    """Labels of any dtype as `Classes`; -1, None and NaN mark unlabelled rows."""
+def read_classes(y, n_samples, classes=()) -> Classes:
+    """Labels of any dtype as `Classes`; -1, None and NaN mark unlabelled rows.
+
+    Where -1 is one of ``classes``, those of a fit, it is a label here as well.
+    """
     y = _as_labels(y)
     _check_rows(y, n_samples)
-    missing = _is_unlabelled(y)
+    missing = _is_unlabelled(y, classes)
     labels = np.full(n_samples, UNLABELLED)
     names, labels[~missing] = _unique(y[~missing])
-    return Classes(_as_numbers_again(names), labels)
+    return Classes(_known_values(names), labels)
 
 
 def keep_rows(classes: Classes, mask) -> Classes:
@@ -151,8 +172,7 @@ def read_targets(y, n_samples, target="auto", weights=None) -> Targets:
     center = _observed_means(values, observed, weights)
     scale = np.ones_like(center)
     if kind == "numeric":
-        sd = np.sqrt(_observed_means((values - center) ** 2, observed, weights))
-        scale = np.where(varies(sd, center), sd, 1.0)
+        scale = _scales(values - center, observed, weights, center)
     coding = Coding(kind, NO_CLASSES, center, scale, one_column)
     return Targets(_standardise(values, coding), observed, coding)
 
@@ -162,7 +182,7 @@ def read_like(y, n_samples, coding: Coding) -> tuple[np.ndarray, np.ndarray]:
     if coding.kind == "none":
         raise ValueError("y is given, but the model was fitted without outputs; pass y=None")
     if coding.kind == "classes":
-        labels = _known_labels(read_classes(y, n_samples), coding.classes)
+        labels = _known_labels(read_classes(y, n_samples, coding.classes), coding.classes)
         return _contrast_columns(labels, len(coding.classes))
     values, _ = _as_columns(y, n_samples)
     if values.shape[1] != len(coding.center):
@@ -205,25 +225,26 @@ def restore(columns, observed, predicted, coding: Coding) -> np.ndarray:
 
 
 def as_array(y) -> np.ndarray:
-    """Y as an array, masked where it is; a data frame or a sparse array becomes a plain one."""
+    """Y as a plain array; what is masked, or missing in a series, becomes NaN or None."""
     if isinstance(y, np.ma.MaskedArray):
-        return y
-    if sparse.issparse(y):
+        masked = np.ma.getmaskarray(y)
+        return y.filled(np.nan) if y.dtype.kind == "f" else np.where(masked, NONE, y.data)
+    if hasattr(y, "toarray"):
         return y.toarray()
+    # Types of pandas that know missing values turn integers into floats beside them.
+    y = y.astype(object) if hasattr(getattr(y, "dtype", None), "na_value") else y
     return np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
 
 
 def as_floats(y) -> np.ndarray:
     """Y as floats of the same shape, NaN where it is missing."""
     y = as_array(y)
-    if isinstance(y, np.ma.MaskedArray):
-        return np.ma.filled(y.astype(float), np.nan)
     if y.ndim not in (1, 2):
         raise ValueError(f"y has {y.ndim} dimensions; accepted are a vector or a matrix")
     if y.dtype.kind == "c":
         raise ValueError("y has complex values; accepted are real numbers, NaN where missing")
     if y.dtype.kind == "O":
-        flat = [np.nan if is_absent(value) else value for value in y.ravel()]
+        flat = [np.nan if _is_absent(value) else value for value in y.ravel()]
         y = np.array(flat, dtype=object).reshape(y.shape)
     try:
         return y.astype(float)
@@ -234,43 +255,49 @@ def as_floats(y) -> np.ndarray:
         ) from error
 
 
-def is_absent(value) -> bool:
+def _is_absent(value):
     """Whether it is None, NaN, or the missing value of pandas, which refuses comparison."""
     return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
 
 
-def _without_objects(y):
-    """Numbers that stand among None as the floats that they are; all else as it is."""
-    if isinstance(y, np.ma.MaskedArray):
-        return as_floats(y) if y.dtype.kind == "f" else y.compressed()
-    if y.dtype != object:
-        return y
-    known = [value for value in y if not is_absent(value)]
-    if known and all(isinstance(value, Real) for value in known):
-        whole = all(isinstance(value, Integral | np.bool_) for value in known)
-        return np.array(known) if whole else np.array(known, dtype=float)
-    return y
+def _known_values(y):
+    """The entries that are not missing; numbers and booleans that stood among None as such."""
+    known = y[~_absent(y)]
+    if known.dtype != object or not all(isinstance(value, Real | np.bool_) for value in known):
+        return known
+    return np.array(known.tolist()) if len(known) else known
 
 
-def _are_float_classes(y):
-    """Whether floats are class numbers: whole, and few different ones; without any they are not."""
-    known = y[np.isfinite(y)]
-    different = np.unique(known[known != UNLABELLED])
-    whole = np.all(different == np.floor(different))
-    return bool(len(different) and whole and len(different) <= MOST_FLOAT_CLASSES)
+def _absent(y):
+    """Mask of the entries that are None, NaN or the missing value of pandas."""
+    if y.dtype.kind == "O":
+        return np.array([_is_absent(value) for value in y], dtype=bool)
+    return np.isnan(y) if y.dtype.kind == "f" else np.zeros(len(y), dtype=bool)
+
+
+def _are_class_numbers(known):
+    """Whether floats number classes: there are some, all of them whole, few different ones."""
+    return len(known) > 0 and _are_whole(known) and _n_different(known) <= MOST_FLOAT_CLASSES
+
+
+def _are_whole(known):
+    known = known[np.isfinite(known)]
+    return np.array_equal(known, np.floor(known))
+
+
+def _n_different(known):
+    return len(np.unique(known[known != UNLABELLED]))
 
 
 def _as_labels(y):
-    if isinstance(y, np.ma.MaskedArray):
-        raise ValueError("y is a masked array; mark unlabelled rows with -1, None or NaN")
     y = as_array(y)
     if y.ndim == 0:
         raise ValueError(f"y should be a 1d array, got {y!r} instead")
-    y = column_or_1d(y, warn=True)
     if y.dtype.kind == "c":
         raise ValueError("y has complex values; accepted are labels, -1 for unlabelled rows")
-    if y.dtype.kind in "fO":
-        _check_class_numbers(_without_objects(y))
+    y = column_or_1d(y, warn=True)
+    if _known_values(y).dtype.kind == "f":
+        _check_class_numbers(_known_values(y))
     if y.dtype.kind in "US" and "-1" in y and len(np.unique(y)) > 1:
         raise ValueError(
             "y has the string '-1' among strings; mark unlabelled rows with None "
@@ -279,44 +306,27 @@ def _as_labels(y):
     return y
 
 
-def _check_class_numbers(y):
-    """Raise where numbers among labels are measurements."""
-    if y.dtype.kind != "f":
-        return
-    if np.isinf(y).any():
+def _check_class_numbers(known):
+    """Raise where floats are measurements."""
+    if np.isinf(known).any():
         raise ValueError("Input y contains infinity; accepted are labels, -1 or NaN for unlabelled")
-    known = y[np.isfinite(y)]
-    if np.any(known != np.floor(known)):
+    if len(known) and not _are_class_numbers(known):
+        many = f"{_n_different(known)} different numbers stored as floats"
         raise ValueError(
-            "Unknown label type: y has fractions, classes are wanted; "
-            "use a model for numeric outputs, or pass whole numbers or strings"
-        )
-    if len(np.unique(known)) > MOST_FLOAT_CLASSES + 1:
-        raise ValueError(
-            f"Unknown label type: y has {len(np.unique(known))} different numbers stored as "
-            "floats, classes are wanted; use a model for numeric outputs, or pass integers or "
-            "strings"
+            f"Unknown label type: y has {many if _are_whole(known) else 'fractions'}, classes are "
+            "wanted; use a model for numeric outputs, or pass integers or strings"
         )
 
 
-def _is_unlabelled(y):
-    if y.dtype.kind in "iuf":
-        missing = np.isnan(y) if y.dtype.kind == "f" else np.zeros(len(y), dtype=bool)
-        return missing if _is_signed(y[~missing]) else missing | (y == UNLABELLED)
-    if y.dtype.kind != "O":
-        return np.zeros(len(y), dtype=bool)
-    return np.array([_entry_is_missing(value) for value in y], dtype=bool)
-
-
-def _is_signed(y):
-    """Whether y is the usual coding of two classes by -1 and 1, where -1 is a class."""
-    return np.array_equal(np.unique(y), [-1, 1])
-
-
-def _entry_is_missing(value):
-    if isinstance(value, str | bool):
-        return False
-    return is_absent(value) or value == UNLABELLED
+def _is_unlabelled(y, classes=()):
+    """Mask of the rows with None, NaN or -1, unless -1 is a class of y or one of ``classes``."""
+    absent, known = _absent(y), _known_values(y)
+    signs = known.dtype.kind in "iuf" and np.array_equal(np.unique(known), [-1, 1])
+    if signs or UNLABELLED in np.asarray(classes).tolist():
+        return absent
+    if y.dtype.kind == "O":
+        return absent | [isinstance(value, Real) and value == UNLABELLED for value in y]
+    return absent | (y == UNLABELLED) if y.dtype.kind in "iuf" else absent
 
 
 def _unique(y):
@@ -327,13 +337,6 @@ def _unique(y):
         raise TypeError(
             f"Label types in y must be uniform, or sortable with each other; got {kinds}"
         ) from error
-
-
-def _as_numbers_again(names):
-    """Numbers and booleans that stood among None as such, so that scikit-learn knows them."""
-    if names.dtype != object or not all(isinstance(name, Real | np.bool_) for name in names):
-        return names
-    return np.array(names.tolist())
 
 
 def _no_targets(n_samples):
@@ -365,7 +368,7 @@ def _check_indicators(values):
 
 def _contrast_targets(classes):
     n_classes = len(classes.names)
-    width = max(n_classes - 1, 0)
+    width = n_classes - 1
     coding = Coding("classes", classes.names, np.zeros(width), np.ones(width), True)
     columns, observed = _contrast_columns(classes.labels, n_classes)
     return Targets(columns, observed, coding, classes.labels)
@@ -373,9 +376,8 @@ def _contrast_targets(classes):
 
 def _contrast_columns(labels, n_classes):
     known = labels >= 0
-    columns = np.zeros((len(labels), max(n_classes - 1, 0)))
-    if n_classes > 1:
-        columns[known] = contrasts(n_classes)[labels[known]]
+    columns = np.zeros((len(labels), n_classes - 1))
+    columns[known] = contrasts(n_classes)[labels[known]]
     return columns, np.repeat(known[:, None], columns.shape[1], axis=1)
 
 
@@ -386,6 +388,13 @@ def _known_labels(classes, names):
     position = {name: label for label, name in enumerate(names.tolist())}
     table = np.array([position[name] for name in classes.names.tolist()] + [UNLABELLED])
     return table[classes.labels]
+
+
+def _scales(residuals, observed, weights, center):
+    """Standard deviations of the outputs, 1 where an output does not vary."""
+    squares = _observed_means(residuals**2, observed, weights)
+    about = squares - _observed_means(residuals, observed, weights) ** 2
+    return np.where(varies(np.sqrt(np.maximum(about, 0.0)), center), np.sqrt(squares), 1.0)
 
 
 def _observed_means(values, observed, weights):

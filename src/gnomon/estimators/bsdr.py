@@ -1,22 +1,22 @@
 """Bayesian supervised dimensionality reduction for classes and labels."""
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import ClassifierMixin
 
-from gnomon.estimators._bayesian import BayesianReduction
-from gnomon.estimators._door import check_integer, check_option, read_data
-from gnomon.estimators._draws import pooled_draws
-from gnomon.estimators._priors import warn_unlabelled
+from gnomon.estimators._bsdr import BayesianReduction, labelled_data
+from gnomon.estimators._door import check_option, read_data
 from gnomon.estimators._scoring import LabelledScore
 from gnomon.estimators._targets import (
+    as_array,
     read_classes,
     read_targets,
     require_classes,
     require_targets,
 )
-from gnomon.models import bsdr_prediction
-from gnomon.models.bsdr import ClassOutputs, SignOutputs
+from gnomon.models.bsdr import predict
+from gnomon.models.bsdr.fit import Problem, fit
+from gnomon.models.bsdr.gibbs import merge_chains
+from gnomon.models.bsdr.outputs import ClassOutputs, SignOutputs
 
 
 class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
@@ -34,35 +34,28 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         the columnwise prior switch off what is not needed; see `kept_`.
     prior : {"auto", "entry", "column", "row"}, default="auto"
         Which entries of the projection share a precision: none, those of a component, or
-        those of a feature. "auto" is "entry" up to 1000 features of dense X, "column" beyond,
-        for kernels and for ``n_components="auto"``.
+        those of a feature. "auto" is "entry" up to 1000 features of dense X, "column" beyond
+        and for ``n_components="auto"``.
     projection_prior : "auto" or pair of float, default="auto"
         Shape and scale of the gamma prior of these precisions. "auto" is (1, 1), but
         (0.001, 1000), which prunes, for ``prior="row"`` and ``n_components="auto"``.
-    weight_prior, bias_prior : pair of float, default=(1, 1)
-        The same for the weights and the bias of the classifier.
+    weight_prior : pair of float, default=(1, 1)
+        The same for the weights and biases of the classifier.
     latent_noise : float, default=0.1
         Standard deviation of z around the projection of x.
     standardize : bool, default=True
         Whether features are divided by their standard deviations. They are always centred.
-    kernel : str, callable or None, default=None
-        A kernel of scikit-learn's `pairwise_kernels`, or "precomputed"; None is linear.
-        The projection then lies in the span of the training rows in feature space.
-    gamma, degree, coef0 : float
-        Parameters of the kernel. ``gamma=None`` stands for one over the number of features.
     proba : {"plug-in", "integral"}, default="plug-in"
         Whether probabilities are those at E[z | x], or averaged over the posterior of z.
         Gibbs sampling always averages over its draws.
-    n_nodes : int, default=16
-        Nodes of the quadrature of the multinomial probit.
     n_init : int or "auto", default="auto"
         Number of starts, the first by discriminant analysis, the others random; the one with
         the best bound after a short run is taken. "auto" is 5 where n_components is below the
         number of classes less one, and 1 otherwise.
     inference : {"variational", "gibbs"}, default="variational"
         Mean-field approximation, or that followed by Gibbs sampling from it.
-    n_chains, n_draws, n_warmup, thin : int, default=4, 1000, 500, 1
-        Of Gibbs sampling: chains, draws kept of each, rounds dropped before, rounds per draw.
+    n_chains, n_draws, n_warmup : int, default=4, 1000, 500
+        Of Gibbs sampling: chains, draws kept of each, rounds dropped before.
     max_iter : int, default=100
         Most accelerated steps, each of three sweeps over the factors.
     tol : float, default=1e-4
@@ -78,7 +71,7 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
     ----------
     components_ : ndarray of shape (n_components, n_features)
         Posterior mean of the projection: transform is ``(X - mean_) @ components_.T``. By
-        falling relevance. Not with a kernel.
+        falling relevance.
     loadings_sd_ : ndarray of shape (n_components, n_features)
         Posterior standard deviations of `components_`.
     mean_ : ndarray of shape (n_features,)
@@ -99,10 +92,6 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         Posterior covariance of bias and weights of each output.
     classes_ : ndarray
         Class names; the numbers of the labels for several labels.
-    dual_coef_ : ndarray of shape (n_samples, n_components)
-        Weights on the centred kernel. Only with a kernel.
-    gamma_ : float
-        The width used, for the kernels that have one.
     draws_ : dict of str to ndarray of shape (n_chains, n_draws, ...)
         For ``inference="gibbs"``: "projection", "weights" and "bias", turned so that they can
         be averaged, and "log_joint", "bias_contrasts" and "score_spread", which no turn changes.
@@ -152,21 +141,14 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         prior="auto",
         projection_prior="auto",
         weight_prior=(1.0, 1.0),
-        bias_prior=(1.0, 1.0),
         latent_noise=0.1,
         standardize=True,
-        kernel=None,
-        gamma=None,
-        degree=3,
-        coef0=1,
         proba="plug-in",
-        n_nodes=16,
         n_init="auto",
         inference="variational",
         n_chains=4,
         n_draws=1000,
         n_warmup=500,
-        thin=1,
         max_iter=100,
         tol=1e-4,
         callback=None,
@@ -176,21 +158,14 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         self.prior = prior
         self.projection_prior = projection_prior
         self.weight_prior = weight_prior
-        self.bias_prior = bias_prior
         self.latent_noise = latent_noise
         self.standardize = standardize
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
         self.proba = proba
-        self.n_nodes = n_nodes
         self.n_init = n_init
         self.inference = inference
         self.n_chains = n_chains
         self.n_draws = n_draws
         self.n_warmup = n_warmup
-        self.thin = thin
         self.max_iter = max_iter
         self.tol = tol
         self.callback = callback
@@ -209,19 +184,16 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         -------
         self : BSDR
         """
-        self._check_parameters()
         check_option("proba", self.proba, ("plug-in", "integral"))
-        check_integer("n_nodes", self.n_nodes, low=2)
         X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
+        settings = self._settings(X.shape[1])
         require_targets(y, "BSDR")
-        read = self._read_labels if _is_matrix(y) else self._read_classes
-        keep, outputs, classes = read(y, X.shape[0])
-        warn_unlabelled(self, keep)
-        problem, factors = self._fit(X, keep, outputs)
-        self.classes_ = classes
-        self._are_classes = isinstance(outputs, ClassOutputs)
-        if self.inference == "gibbs":
-            self._sample(problem, factors)
+        outputs, labelled, classes = _read_outputs(y, X.shape[0])
+        problem = Problem(labelled_data(X, labelled, "BSDR"), outputs)
+        found = fit(problem, settings, self._iterate)
+        self._keep_run(found.run, max_iter=self.max_iter)
+        self._keep(found, X.dtype)
+        self.classes_, self._are_classes = classes, isinstance(outputs, ClassOutputs)
         return self
 
     def predict_proba(self, X):
@@ -265,41 +237,44 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
 
     def _probabilities(self, X):
         Z = np.asarray(self._project(X), dtype=float)
-        B = np.vstack([self.bias_, self.weights_])
-        settings = (B, self.weights_covariance_, self._are_classes, self.n_nodes)
+        B, C = np.vstack([self.bias_, self.weights_]), self.weights_covariance_
         if self.proba == "integral":
-            return bsdr_prediction.integrated(Z, self._latent_variances(X), *settings)
-        return bsdr_prediction.plug_in(Z, *settings)
+            return predict.integrated(Z, self._latent_variances(X, Z), B, C, self._are_classes)
+        return predict.plug_in(Z, B, C, self._are_classes)
 
     def _average_probabilities(self, X):
-        return bsdr_prediction.from_draws(
+        return predict.from_draws(
             self._drawn_projections(X),
-            pooled_draws(self.draws_, "weights"),
-            pooled_draws(self.draws_, "bias"),
+            merge_chains(self.draws_["weights"]),
+            merge_chains(self.draws_["bias"]),
             float(self.latent_noise) ** 2,
             self._are_classes,
-            self.n_nodes,
         )
 
-    def _read_classes(self, y, n):
-        classes = read_classes(y, n)
-        require_classes(classes, type(self).__name__)
-        keep = classes.labelled
-        codes = classes.labels[keep]
-        if len(classes.names) == 2:
-            return keep, SignOutputs(np.where(codes == 1, 1.0, -1.0)[:, None]), classes.names
-        return keep, ClassOutputs(codes, len(classes.names), self.n_nodes), classes.names
 
-    def _read_labels(self, y, n):
-        targets = read_targets(y, n, "multilabel")
-        keep = targets.observed.any(axis=1)
-        labels = targets.Y + targets.coding.center
-        signs = np.where(targets.observed, np.where(labels > 0.5, 1.0, -1.0), 0.0)[keep]
-        if not keep.any():
-            raise ValueError("y has no known label; BSDR needs rows with labels 0 or 1")
-        return keep, SignOutputs(signs), np.arange(signs.shape[1])
+def _read_outputs(y, n):
+    """Outputs of the labelled rows, which rows these are, and names of classes or labels."""
+    shape = as_array(y).shape
+    return _read_labels(y, n) if len(shape) == 2 and shape[1] > 1 else _read_classes(y, n)
 
 
-def _is_matrix(y):
-    shape = y.shape if sparse.issparse(y) else np.asarray(y).shape
-    return len(shape) == 2 and shape[1] > 1
+def _read_classes(y, n):
+    """Two classes are one sign, more are the largest of their scores."""
+    classes = read_classes(y, n)
+    require_classes(classes, "BSDR")
+    labels = classes.labels[classes.labelled]
+    if len(classes.names) == 2:
+        outputs = SignOutputs(np.where(labels == 1, 1.0, -1.0)[:, None])
+        return outputs, classes.labelled, classes.names
+    return ClassOutputs(labels, len(classes.names)), classes.labelled, classes.names
+
+
+def _read_labels(y, n):
+    """A sign for every label, 0 where it is unknown."""
+    targets = read_targets(y, n, "multilabel")
+    labelled = targets.observed.any(axis=1)
+    if not labelled.any():
+        raise ValueError("y has no known label; BSDR needs rows with labels 0 or 1")
+    present = targets.Y + targets.coding.center > 0.5
+    signs = np.where(targets.observed, np.where(present, 1.0, -1.0), 0.0)[labelled]
+    return SignOutputs(signs), labelled, np.arange(signs.shape[1])

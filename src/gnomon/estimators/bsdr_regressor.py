@@ -3,13 +3,13 @@
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from gnomon.estimators._bayesian import BayesianReduction
+from gnomon.estimators._bsdr import BayesianReduction, labelled_data
 from gnomon.estimators._door import read_data
-from gnomon.estimators._priors import warn_unlabelled
 from gnomon.estimators._scoring import KnownScore
 from gnomon.estimators._targets import read_targets, require_targets
-from gnomon.models import bsdr_prediction
-from gnomon.models.bsdr import NumberOutputs
+from gnomon.models.bsdr.fit import Problem, fit
+from gnomon.models.bsdr.outputs import NumberOutputs, mask_of
+from gnomon.models.bsdr.predict import number_variances
 
 
 class BSDRRegressor(KnownScore, RegressorMixin, BayesianReduction):
@@ -26,28 +26,24 @@ class BSDRRegressor(KnownScore, RegressorMixin, BayesianReduction):
         columnwise prior switch off what is not needed; see `kept_`.
     prior : {"auto", "entry", "column", "row"}, default="auto"
         Which entries of the projection share a precision: none, those of a component, or
-        those of a feature. "auto" is "entry" up to 1000 features of dense X, "column" beyond,
-        for kernels and for ``n_components="auto"``.
+        those of a feature. "auto" is "entry" up to 1000 features of dense X, "column" beyond
+        and for ``n_components="auto"``.
     projection_prior : "auto" or pair of float, default="auto"
         Shape and scale of the gamma prior of these precisions. "auto" is (1, 1), but
         (0.001, 1000), which prunes, for ``prior="row"`` and ``n_components="auto"``.
-    weight_prior, bias_prior : pair of float, default=(1, 1)
-        The same for the weights and the bias of the outputs, which are standardised.
+    weight_prior : pair of float, default=(1, 1)
+        The same for the weights and biases of the outputs, which are standardised.
     latent_noise : float, default=1.0
         Standard deviation of z around the projection of x.
     standardize : bool, default=True
         Whether features are divided by their standard deviations. They are always centred.
-    kernel : str, callable or None, default=None
-        A kernel of scikit-learn's `pairwise_kernels`, or "precomputed"; None is linear.
-    gamma, degree, coef0 : float
-        Parameters of the kernel. ``gamma=None`` stands for one over the number of features.
     n_init : int or "auto", default="auto"
         Number of starts, the first by reduced-rank regression, the others random. "auto" is 5
         where n_components is below the number of outputs less one, and 1 otherwise.
     inference : {"variational", "gibbs"}, default="variational"
         Mean-field approximation, or that followed by Gibbs sampling from it.
-    n_chains, n_draws, n_warmup, thin : int, default=4, 1000, 500, 1
-        Of Gibbs sampling: chains, draws kept of each, rounds dropped before, rounds per draw.
+    n_chains, n_draws, n_warmup : int, default=4, 1000, 500
+        Of Gibbs sampling: chains, draws kept of each, rounds dropped before.
     max_iter : int, default=100
         Most accelerated steps, each of three sweeps over the factors.
     tol : float, default=1e-4
@@ -63,7 +59,7 @@ class BSDRRegressor(KnownScore, RegressorMixin, BayesianReduction):
     ----------
     components_ : ndarray of shape (n_components, n_features)
         Posterior mean of the projection: transform is ``(X - mean_) @ components_.T``. By
-        falling relevance. Not with a kernel.
+        falling relevance.
     loadings_sd_ : ndarray of shape (n_components, n_features)
         Posterior standard deviations of `components_`.
     mean_ : ndarray of shape (n_features,)
@@ -83,10 +79,6 @@ class BSDRRegressor(KnownScore, RegressorMixin, BayesianReduction):
         Posterior mean of the noise variances, in units of y.
     target_mean_, target_scale_ : ndarray of shape (n_outputs,)
         Mean and standard deviation of the known outputs.
-    dual_coef_ : ndarray of shape (n_samples, n_components)
-        Weights on the centred kernel. Only with a kernel.
-    gamma_ : float
-        The width used, for the kernels that have one.
     draws_ : dict of str to ndarray of shape (n_chains, n_draws, ...)
         For ``inference="gibbs"``: "projection", "weights" and "bias", turned so that they can
         be averaged, and "log_joint", "bias_contrasts" and "score_spread", which no turn changes.
@@ -127,19 +119,13 @@ class BSDRRegressor(KnownScore, RegressorMixin, BayesianReduction):
         prior="auto",
         projection_prior="auto",
         weight_prior=(1.0, 1.0),
-        bias_prior=(1.0, 1.0),
         latent_noise=1.0,
         standardize=True,
-        kernel=None,
-        gamma=None,
-        degree=3,
-        coef0=1,
         n_init="auto",
         inference="variational",
         n_chains=4,
         n_draws=1000,
         n_warmup=500,
-        thin=1,
         max_iter=100,
         tol=1e-4,
         callback=None,
@@ -149,19 +135,13 @@ class BSDRRegressor(KnownScore, RegressorMixin, BayesianReduction):
         self.prior = prior
         self.projection_prior = projection_prior
         self.weight_prior = weight_prior
-        self.bias_prior = bias_prior
         self.latent_noise = latent_noise
         self.standardize = standardize
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
         self.n_init = n_init
         self.inference = inference
         self.n_chains = n_chains
         self.n_draws = n_draws
         self.n_warmup = n_warmup
-        self.thin = thin
         self.max_iter = max_iter
         self.tol = tol
         self.callback = callback
@@ -180,26 +160,19 @@ class BSDRRegressor(KnownScore, RegressorMixin, BayesianReduction):
         -------
         self : BSDRRegressor
         """
-        self._check_parameters()
         X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
+        settings = self._settings(X.shape[1])
         require_targets(y, "BSDRRegressor")
         targets = read_targets(y, X.shape[0], "numeric")
-        keep = targets.observed.any(axis=1)
-        if not keep.any():
+        known = targets.observed.any(axis=1)
+        if not known.any():
             raise ValueError("y has no known value; BSDRRegressor needs rows with numbers")
-        warn_unlabelled(self, keep)
-        observed = targets.observed[keep]
-        mask = None if observed.all() else observed.astype(float)
-        problem, factors = self._fit(X, keep, NumberOutputs(targets.Y[keep], mask))
-        coding, eps = targets.coding, factors.eps
-        self.target_mean_, self.target_scale_ = coding.center, coding.scale
-        self.noise_variance_ = coding.scale**2 / (eps.scale * (eps.shape - 1.0))
-        self._one_column = coding.one_column
-        if self.inference == "gibbs":
-            kept = self._sample(problem, factors)
-            drawn = coding.scale**2 / kept.noise_precision
-            self.draws_["noise_variance"] = drawn
-            self.noise_variance_ = drawn.mean(axis=(0, 1))
+        outputs = NumberOutputs(targets.Y[known], mask_of(targets.observed[known]))
+        problem = Problem(labelled_data(X, known, "BSDRRegressor"), outputs)
+        found = fit(problem, settings, self._iterate)
+        self._keep_run(found.run, max_iter=self.max_iter)
+        self._keep(found, X.dtype)
+        self._keep_units(targets.coding, found.noise_variance)
         return self
 
     def predict(self, X, return_std=False):
@@ -223,9 +196,9 @@ class BSDRRegressor(KnownScore, RegressorMixin, BayesianReduction):
         y = self.target_mean_ + self.target_scale_ * (Z @ self.weights_ + self.bias_)
         if not return_std:
             return self._shaped(y)
-        variances = bsdr_prediction.number_variances(
+        variances = number_variances(
             Z,
-            self._latent_variances(X),
+            self._latent_variances(X, Z),
             np.vstack([self.bias_, self.weights_]),
             self.weights_covariance_,
             self.noise_variance_ / self.target_scale_**2,
@@ -237,6 +210,14 @@ class BSDRRegressor(KnownScore, RegressorMixin, BayesianReduction):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+    def _keep_units(self, coding, noise_variance):
+        """Means and scales of the outputs, and noise variances in their units."""
+        self.target_mean_, self.target_scale_ = coding.center, coding.scale
+        self.noise_variance_ = coding.scale**2 * noise_variance
+        if self.inference == "gibbs":
+            self.draws_["noise_variance"] = coding.scale**2 * self.draws_["noise_variance"]
+        self._one_column = coding.one_column
 
     def _shaped(self, y):
         return y[:, 0] if self._one_column else y

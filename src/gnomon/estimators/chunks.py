@@ -4,7 +4,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-NO_CHUNK = -1
+from gnomon.estimators._door import NO_CHUNK
 
 
 def chunks_from_pairs(pairs, n_samples):
@@ -57,55 +57,3 @@ def _read_pairs(pairs, n_samples):
             f"since n_samples == {n_samples}"
         )
     return pairs.astype(int)
-
-
-def read_chunks(chunks, n_samples) -> np.ndarray:
-    """Chunk ids as integers, -1 for rows without chunk; None is no chunk at all."""
-    if chunks is None:
-        return np.full(n_samples, NO_CHUNK)
-    chunks = chunks.to_numpy() if hasattr(chunks, "to_numpy") else np.asarray(chunks)
-    if chunks.shape != (n_samples,):
-        raise ValueError(
-            f"chunks has shape {chunks.shape}; accepted is one id per row, ({n_samples},), "
-            "-1 for none (chunks_from_pairs makes it of pairs)"
-        )
-    if chunks.dtype.kind == "f":
-        if not np.all(chunks == np.floor(chunks)):
-            raise ValueError("chunks has fractions, NaN or infinity; accepted are whole numbers")
-        chunks = chunks.astype(int)
-    if chunks.dtype.kind not in "iu":
-        raise TypeError(f"chunks has dtype {chunks.dtype}; accepted are whole numbers, -1 for none")
-    if chunks.dtype.kind == "i" and chunks.min() < NO_CHUNK:
-        raise ValueError(f"chunks has the value {chunks.min()}; accepted are ids >= 0, -1 for none")
-    return _numbered(chunks)
-
-
-def _numbered(chunks):
-    """Ids as 0, 1, ... so that any width of integer is safe to count with."""
-    out = np.full(len(chunks), NO_CHUNK)
-    inside = chunks != NO_CHUNK if chunks.dtype.kind == "i" else np.ones(len(chunks), dtype=bool)
-    out[inside] = np.unique(chunks[inside], return_inverse=True)[1]
-    return out
-
-
-def spread_labels(codes, chunks, names) -> np.ndarray:
-    """Class codes with the label of one member of a chunk passed on to all of them."""
-    inside = chunks != NO_CHUNK
-    known = inside & (codes >= 0)
-    if not known.any():
-        return codes
-    highest = np.full(chunks.max() + 1, -1)
-    np.maximum.at(highest, chunks[known], codes[known])
-    lowest = np.full(chunks.max() + 1, len(names))
-    np.minimum.at(lowest, chunks[known], codes[known])
-    clash = np.flatnonzero((highest >= 0) & (highest != lowest))
-    if clash.size:
-        members = np.flatnonzero(known & (chunks == clash[0]))
-        labels = sorted({str(names[code]) for code in codes[members]})
-        raise ValueError(
-            f"chunks puts rows {', '.join(map(str, members[:4]))} in one chunk, but y has the "
-            f"labels {', '.join(labels)} there; rows of a chunk must share a class"
-        )
-    out = codes.copy()
-    out[inside] = highest[chunks[inside]]
-    return out

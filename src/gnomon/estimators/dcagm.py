@@ -1,21 +1,27 @@
 """Discriminative components by Gaussian mixtures, from labels, chunks and unlabelled rows."""
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
+from sklearn.utils.validation import check_is_fitted
 
-from gnomon.estimators._discriminative import Options, choose_weights, solve
 from gnomon.estimators._door import (
     check_integer,
     check_option,
     check_real,
     generator,
+    read_chunks,
     read_data,
     read_numbers,
     read_weights,
+    share_labels,
     take_rows,
 )
 from gnomon.estimators._fit import IterativeFit
-from gnomon.estimators._mixture import MixtureProjection
 from gnomon.estimators._scoring import LabelledScore
 from gnomon.estimators._targets import (
     UNLABELLED,
@@ -24,17 +30,20 @@ from gnomon.estimators._targets import (
     require_classes,
     require_targets,
 )
-from gnomon.estimators.chunks import read_chunks, spread_labels
-from gnomon.linalg.data import as_data
-from gnomon.linalg.standardize import standardize
-from gnomon.models import dca_gm, dca_gm_problem, dca_gm_report
-from gnomon.models.dca_gm_problem import Problem
-
-# Weights used where none is given, and from which "auto" starts.
-WEIGHTS = {"chunk_weight": 0.1, "unlabelled_weight": 0.01}
+from gnomon.linalg.data import Centered, as_data
+from gnomon.models.dcagm import fit as dcagm
+from gnomon.models.dcagm.mixture import Mixture, class_densities, log_sum, whiten
+from gnomon.models.dcagm.weights import DEFAULTS
 
 
-class DCAGM(IterativeFit, LabelledScore, MixtureProjection, BaseEstimator):
+class DCAGM(
+    IterativeFit,
+    LabelledScore,
+    ClassNamePrefixFeaturesOutMixin,
+    ClassifierMixin,
+    TransformerMixin,
+    BaseEstimator,
+):
     """Components that part the classes, by a mixture of Gaussians per class.
 
     Finds the linear projection in which a mixture of Gaussians per class predicts the classes
@@ -50,55 +59,36 @@ class DCAGM(IterativeFit, LabelledScore, MixtureProjection, BaseEstimator):
         Gaussians per class; a dict by class label, or a sequence in the order of `classes_`,
         gives each class its own number.
     covariance : {"class", "gaussian"}, default="class"
-        Whether the Gaussians of a class share a covariance or have one each.
+        One covariance for the Gaussians of a class, or one for each, section 2.2 of [1]_.
     objective : {"invariant", "paper"}, default="invariant"
         "paper" is the objective as printed, for study: without the determinant that keeps
         unlabelled rows from shrinking a component to nothing.
-    solver : {"alternating", "joint"}, default="alternating"
-        EM for the mixture in turn with conjugate gradients for the projection as in [1]_, or
-        one ascent on all parameters together, which has a single objective.
     unlabelled_weight : float or "auto", default=0.01
-        Weight of unlabelled rows in the objective. "auto" chooses it by cross-validation on
-        the labelled rows, at the price of some 25 fits; 0.01 is left only for a value that
-        predicts hidden labels better by more than a standard error.
+        Weight of unlabelled rows in the objective. "auto" leaves 0.01 for a value that predicts
+        hidden labels clearly better, by cross-validation that costs some 25 fits.
     chunk_weight : float or "auto", default=0.1
         Weight of chunks in the objective; "auto" chooses it likewise.
     em_weight : float, default=0.3
         Weight of unlabelled rows, in chunks or not, when EM fits the mixture.
-    generative_weight : float, default=0.1
-        Weight of the log likelihood of the mixture in the objective of ``solver="joint"``.
     ridge : float, default=3.0
         Penalty on components of little variance.
-    shrinkage : float, default=0.001
-        Variance added to every feature where covariances are formed, as a share of the
-        mean variance.
-    prior_scale : float, default=0.05
-        Every covariance is given ``n_components + 2`` pseudo-points with this share of the
-        variance of all rows; it keeps small classes from collapse.
-    n_em_steps : int, default=5
-        EM steps after each step of the projection.
-    metric : {"within", "unit", "raw"}, default="within"
-        Coordinates of `transform`: the classes have unit covariance on average, all rows have,
-        or as the solver ended. They decide about distances, not about the classifier.
+    metric : {"within", "raw"}, default="within"
+        Coordinates of `transform`, for distances and not for the classifier: the classes have
+        unit covariance on average, or as the fit ended, where all rows together have it.
     standardize : bool, default=True
-        Whether features are brought to unit variance; if not, they are all divided by one
-        number. Rare features, of which at most two rows in a hundred say something, are
-        brought to the same size in those rows instead, or a crowd of them would drown the
-        others. Use False where scales mean something: weights of words, principal components.
+        Whether features are brought to unit variance, rare ones to the same size in the rows
+        that have them; False divides all by one number, for scales that mean something.
     batch_size : int, default=None
-        Fit on batches of about this many rows at a time, an iteration being once through all
-        of them; for rows that are many. Not with ``solver="joint"``.
+        Fit on batches of about this many rows at a time; an iteration is all of them once.
     n_init : int, default=1
-        Number of starts; the first is by discriminant analysis, the others add chance. The
-        run with the best objective is kept.
+        Number of starts, of which the best run is kept; all but the first add chance.
     max_iter : int, default=100
         Most iterations.
     tol : float, default=1e-3
-        The fit has settled when the best objective has risen by less than this per labelled
-        row in five iterations (in one, for ``solver="joint"``).
+        Least rise of the best objective per labelled row in five iterations (two, in batches).
     callback : callable, default=None
-        ``callback(n_iter, state, objective)`` is called after every iteration; it stops the
-        fit by returning True.
+        ``callback(n_iter, state, objective)`` is called after every iteration and stops the fit
+        by returning True; ``state`` has projection ``P``, coordinates ``Z`` and ``mixture``.
     random_state : int, RandomState instance, Generator or None, default=None
         Used by ``n_init > 1``, ``batch_size`` and weights chosen by cross-validation.
 
@@ -117,10 +107,10 @@ class DCAGM(IterativeFit, LabelledScore, MixtureProjection, BaseEstimator):
     means_ : ndarray of shape (n_gaussians_total, n_components)
     covariances_ : ndarray of shape (n_gaussians_total, n_components, n_components)
         Means and covariances of the Gaussians in the coordinates of `transform`.
-    metric_ : ndarray of shape (n_features, n_features)
-        Mahalanobis matrix of the distances between transformed rows.
     unlabelled_weight_, chunk_weight_ : float
         Weights used.
+    density_quantiles_ : ndarray of shape (1001,)
+        Quantiles of the log density over the labelled rows, for `density_quantile`.
     weight_scores_ : dict of str to dict
         For weights chosen by cross-validation: the "values" tried and the mean log
         probability of hidden labels at each, "scores".
@@ -166,15 +156,10 @@ class DCAGM(IterativeFit, LabelledScore, MixtureProjection, BaseEstimator):
         n_gaussians=2,
         covariance="class",
         objective="invariant",
-        solver="alternating",
         unlabelled_weight=0.01,
         chunk_weight=0.1,
         em_weight=0.3,
-        generative_weight=0.1,
         ridge=3.0,
-        shrinkage=0.001,
-        prior_scale=0.05,
-        n_em_steps=5,
         metric="within",
         standardize=True,
         batch_size=None,
@@ -188,15 +173,10 @@ class DCAGM(IterativeFit, LabelledScore, MixtureProjection, BaseEstimator):
         self.n_gaussians = n_gaussians
         self.covariance = covariance
         self.objective = objective
-        self.solver = solver
         self.unlabelled_weight = unlabelled_weight
         self.chunk_weight = chunk_weight
         self.em_weight = em_weight
-        self.generative_weight = generative_weight
         self.ridge = ridge
-        self.shrinkage = shrinkage
-        self.prior_scale = prior_scale
-        self.n_em_steps = n_em_steps
         self.metric = metric
         self.standardize = standardize
         self.batch_size = batch_size
@@ -212,115 +192,209 @@ class DCAGM(IterativeFit, LabelledScore, MixtureProjection, BaseEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows.
         y : array-like of shape (n_samples,)
             Class labels; -1 or None for rows without.
         chunks : array-like of shape (n_samples,), default=None
             Rows with the same number >= 0 are known to share a class; -1 for rows in no
             chunk. A label of one member is passed on to all. See `gnomon.chunks_from_pairs`.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows; a weight of two is a row that occurs twice, in its chunk if
-            it has one.
+            Weights of the rows; a weight of two is a row, or member of a chunk, that occurs twice.
 
         Returns
         -------
         self : DCAGM
         """
-        settings, options = self._settings(), self._options()
+        settings = self._settings()
         X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
-        n = X.shape[0]
         require_targets(y, "DCAGM")
-        classes, ids = read_classes(y, n), read_chunks(chunks, n)
-        classes = classes._replace(labels=spread_labels(classes.labels, ids, classes.names))
+        n = X.shape[0]
+        classes, chunks = read_classes(y, n), read_chunks(chunks, n)
+        classes = classes._replace(labels=share_labels(classes.labels, chunks, classes.names))
         weights = np.ones(n) if sample_weight is None else read_weights(sample_weight, n)
-        # A row of weight zero is no row: neither its features nor its class may count.
-        present = weights > 0
-        seen = keep_rows(classes, present)
-        require_classes(seen, "DCAGM")
-        X = X if present.all() else take_rows(X, present)
-        standard, problem, lift = self._prepare(X, seen, ids[present], weights[present])
-        rng = generator(self.random_state)
-        wanted = [name for name in WEIGHTS if getattr(self, name) == "auto"]
-        settings, choices = choose_weights(problem, settings, wanted, options, rng)
-        run = solve(problem, settings, options, rng, self._iterate)
-        rows, state = problem.rows, run.state._replace(P=lift(run.state.P))
-        state = dca_gm_report.reported(state, rows, settings, self.metric)
-        self._keep_state(state, standard, X.dtype)
-        self.density_quantiles_ = dca_gm_report.density_quantiles(state, rows)
-        self.classes_ = seen.names
-        names = classes.names if classes.names.dtype.kind in "iuf" else classes.names.astype(object)
-        self.labels_ = np.append(names, UNLABELLED)[classes.labels]
-        self.unlabelled_weight_ = settings.unlabelled_weight
-        self.chunk_weight_ = settings.chunk_weight
-        self.weight_scores_ = choices
-        self._keep_run(run, max_iter=self.max_iter)
+        names, problem = self._problem(X, classes, chunks, weights)
+        fitted = dcagm.fit(problem, settings, self._iterate)
+        self._keep(fitted, X.dtype)
+        self.classes_ = names
+        named = classes.names if classes.names.dtype.kind in "iuf" else classes.names.astype(object)
+        self.labels_ = np.append(named, UNLABELLED)[classes.labels]
+        self._keep_run(fitted.run, max_iter=self.max_iter)
         return self
+
+    def transform(self, X):
+        """Coordinates of the rows in the subspace.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        Z : ndarray of shape (n_samples, n_components)
+        """
+        check_is_fitted(self)
+        X = read_data(self, X, fitting=False, allow_nan=False)
+        return np.asarray(Centered(as_data(X), self.mean_.astype(X.dtype)) @ self.components_.T)
+
+    def predict_proba(self, X):
+        """Probabilities of the classes given the coordinates of each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of `classes_`.
+        """
+        return np.exp(self.predict_log_proba(X))
+
+    def predict_log_proba(self, X):
+        """Logarithms of the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, n_classes)
+        """
+        L, _ = self._class_densities(X)
+        return (L - log_sum(L)).T
+
+    def predict(self, X):
+        """The most probable class of each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        L, _ = self._class_densities(X)
+        return self.classes_[np.argmax(L, axis=0)]
+
+    def responsibilities(self, X):
+        """Probabilities of the Gaussians given the coordinates of each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_gaussians_total)
+            In the order of `gaussian_classes_`.
+        """
+        L, shares = self._class_densities(X)
+        return (np.exp(L - log_sum(L))[self.gaussian_classes_] * shares).T
+
+    def density_quantile(self, X):
+        """Share of training rows that lie where the mixture is thinner than at each row.
+
+        A row of a class that was never labelled tends to fit none of the known ones: a value
+        near 0 says that it lies where hardly any training row does.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        quantiles : ndarray of shape (n_samples,)
+            Between 0 and 1.
+        """
+        L, _ = self._class_densities(X)
+        steps = np.linspace(0, 1, len(self.density_quantiles_))
+        return np.interp(log_sum(L), self.density_quantiles_, steps)
+
+    @property
+    def metric_(self):
+        """Mahalanobis matrix (n_features, n_features) of distances between transformed rows."""
+        check_is_fitted(self)
+        return self.components_.T @ self.components_
+
+    @property
+    def _n_features_out(self):
+        return self.components_.shape[0]
+
+    def __sklearn_tags__(self):
+        """Sparse X and both float types are welcome."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
 
     def _settings(self):
         """Checked parameters, as the model takes them."""
-        q = check_integer("n_components", self.n_components, low=1)
         check_option("objective", self.objective, ("invariant", "paper"))
         check_option("covariance", self.covariance, ("class", "gaussian"))
-        check_option("metric", self.metric, dca_gm_report.METRICS)
-        check_option("standardize", self.standardize, (True, False))
-        if self.solver == "joint" and self.objective == "paper":
-            raise ValueError(
-                "solver == 'joint' needs objective == 'invariant': the paper's objective has no "
-                "maximum to ascend to"
-            )
-        return dca_gm.Settings(
-            chunk_weight=_check_weight("chunk_weight", self.chunk_weight),
-            unlabelled_weight=_check_weight("unlabelled_weight", self.unlabelled_weight),
-            em_weight=check_real("em_weight", self.em_weight, low=0),
-            ridge=check_real("ridge", self.ridge, low=0),
-            shrinkage=check_real("shrinkage", self.shrinkage, low=0, open_low=True),
-            prior_count=q + 2.0,
-            prior_scale=check_real("prior_scale", self.prior_scale, low=0, open_low=True),
-            n_em=check_integer("n_em_steps", self.n_em_steps, low=1),
-            per_gaussian=self.covariance == "gaussian",
-            as_printed=self.objective == "paper",
-            generative_weight=check_real("generative_weight", self.generative_weight, low=0),
-        )
-
-    def _options(self):
-        """Checked parameters of the solver."""
-        solvers = ("alternating", "joint") if self.batch_size is None else ("alternating",)
-        batch_size = self.batch_size
-        if batch_size is not None:
-            batch_size = check_integer("batch_size", batch_size, low=1)
         if hasattr(self.callback, "resume"):
             # A file holds one run; with several it would be taken for that of another start.
             high_is = ", since callback is a checkpoint"
             check_integer("n_init", self.n_init, low=1, high=1, high_is=high_is)
-        return Options(
-            check_option("solver", self.solver, solvers),
-            batch_size,
-            check_integer("n_init", self.n_init, low=1),
-            check_integer("max_iter", self.max_iter, low=1),
-            check_real("tol", self.tol, low=0),
+        model = dcagm.Model(
+            n_components=check_integer("n_components", self.n_components, low=1),
+            chunk_weight=_check_weight("chunk_weight", self.chunk_weight),
+            unlabelled_weight=_check_weight("unlabelled_weight", self.unlabelled_weight),
+            em_weight=check_real("em_weight", self.em_weight, low=0),
+            ridge=check_real("ridge", self.ridge, low=0),
+            per_gaussian=self.covariance == "gaussian",
+            as_printed=self.objective == "paper",
+        )
+        size = self.batch_size
+        return dcagm.Settings(
+            model,
+            choose=tuple(name for name in DEFAULTS if isinstance(getattr(self, name), str)),
+            standardize=check_option("standardize", self.standardize, (True, False)),
+            metric=check_option("metric", self.metric, ("within", "raw")),
+            batch_size=None if size is None else check_integer("batch_size", size, low=1),
+            n_init=check_integer("n_init", self.n_init, low=1),
+            max_iter=check_integer("max_iter", self.max_iter, low=1),
+            tol=check_real("tol", self.tol, low=0),
+            rng=generator(self.random_state),
         )
 
-    def _prepare(self, X, classes, chunks, weights):
-        """The data in standard units, the problem, and the way of its P back to these units."""
+    def _problem(self, X, classes, chunks, weights):
+        """Names of the classes, and what the model is fitted to."""
+        # A row of weight zero is no row: neither its features nor its class may count.
+        present = weights > 0
+        X = as_data(X if present.all() else take_rows(X, present))
+        seen = keep_rows(classes, present)
+        require_classes(seen, "DCAGM")
         high_is = f", the least of {X.shape[0]} rows and {X.shape[1]} features"
-        q = check_integer(
-            "n_components", self.n_components, low=1, high=min(X.shape), high_is=high_is
-        )
-        standard = standardize(as_data(X), weights, by_column=self.standardize)
-        if not standard.factors.any():
-            raise ValueError(
-                "X has no variation: all rows are equal; accepted are rows that differ"
-            )
-        owner = dca_gm_problem.owners(read_numbers("n_gaussians", self.n_gaussians, classes.names))
-        data, lift = dca_gm_problem.in_row_space(standard.data, q)
-        n_varying = np.count_nonzero(standard.factors)
-        problem = Problem(data, classes.labels, chunks, weights, owner, q, n_varying)
-        return standard, problem, lift
+        check_integer("n_components", self.n_components, low=1, high=min(X.shape), high_is=high_is)
+        numbers = read_numbers("n_gaussians", self.n_gaussians, seen.names)
+        return seen.names, dcagm.Problem(X, seen.labels, chunks[present], weights[present], numbers)
+
+    def _keep(self, fitted, dtype):
+        """Keep a fit as attributes."""
+        mixture = fitted.mixture
+        self.mean_ = fitted.mean.astype(dtype)
+        self.components_ = np.ascontiguousarray(fitted.components, dtype)
+        self.class_weights_, self.weights_ = mixture.alpha, mixture.beta
+        self.gaussian_classes_, self.means_ = mixture.class_of, mixture.means
+        self.covariances_ = mixture.covariances[mixture.covariance_of]
+        self.density_quantiles_ = fitted.density_quantiles
+        self.unlabelled_weight_ = fitted.model.unlabelled_weight
+        self.chunk_weight_ = fitted.model.chunk_weight
+        self.weight_scores_ = fitted.weight_scores
+
+    def _class_densities(self, X):
+        """Log p(z, c) of every row, classes by rows, and p(g | z, c), Gaussians by rows."""
+        Z = np.asarray(self.transform(X), dtype=float)
+        each = np.arange(len(self.means_))
+        weights = self.class_weights_, self.weights_
+        mixture = Mixture(self.gaussian_classes_, each, *weights, self.means_, self.covariances_)
+        return class_densities(whiten(mixture), Z)
 
 
 def _check_weight(name, value):
-    """A weight as a number; the one "auto" starts from."""
+    """A weight as a number; the one that "auto" starts from."""
     if isinstance(value, str):
         check_option(name, value, ("auto",))
-        return WEIGHTS[name]
+        return DEFAULTS[name]
     return check_real(name, value, low=0)

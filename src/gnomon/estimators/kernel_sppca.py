@@ -7,6 +7,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from gnomon.estimators._door import (
+    TakesRows,
     check_integer,
     check_option,
     check_real,
@@ -15,15 +16,16 @@ from gnomon.estimators._door import (
     repeatable,
 )
 from gnomon.estimators._fit import IterativeFit
-from gnomon.estimators._kernel import KernelRows
-from gnomon.estimators._likelihood import Settings, maximise, noise_rule, tolerance
-from gnomon.estimators._targets import KINDS, Targets, contrasts, decode_predictions, read_targets
-from gnomon.inference.loop import Run
-from gnomon.linalg.data import Matrix, center, check_spread
-from gnomon.models import sppca, sppca_fitted, sppca_statistics
-from gnomon.models.sppca_prediction import class_log_odds
-from gnomon.models.supervision import Pool, pool, pool_size, supervise, truncated
-from gnomon.models.supervision_choice import Choice, choose
+from gnomon.estimators._targets import KINDS, contrasts, decode_predictions, read_targets
+from gnomon.estimators.kernel_features import Kernel, KernelFeatures
+from gnomon.linalg.data import Matrix, center
+from gnomon.models.sppca import fit as likelihood
+from gnomon.models.sppca.predict import class_log_odds
+from gnomon.models.strength import fit as strength
+from gnomon.models.strength.closed_form import PrincipalSpace, n_directions, principal_space
+from gnomon.models.strength.completion import Outputs
+
+OF_KERNEL = ("landmark_indices_", "landmarks_", "gamma_")
 
 
 def _predicts_classes(model):
@@ -32,13 +34,13 @@ def _predicts_classes(model):
 
 
 class KernelSPPCA(
-    KernelRows, IterativeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    IterativeFit, TakesRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
     """Supervised probabilistic PCA in the space of a kernel, semi-supervised where y has gaps.
 
-    The dual form of `SPPCA` [1]_: components are linear in the features of a kernel, and so
-    nonlinear in x. Up to 2000 rows the whole kernel matrix is used; beyond, or where
-    ``n_landmarks`` says so, a Nystrom approximation by randomly chosen rows.
+    The dual form of `SPPCA` [1]_: components are linear in the features of a kernel, those of
+    `KernelFeatures`, and so nonlinear in x. Up to 2000 rows the whole kernel matrix is used;
+    beyond, or where ``n_landmarks`` says so, a Nystrom approximation by randomly chosen rows.
 
     Parameters
     ----------
@@ -110,6 +112,7 @@ class KernelSPPCA(
     See Also
     --------
     SPPCA : With linear components; it also scores, samples and fills gaps.
+    KernelFeatures : The features of the kernel, for any other linear model.
 
     References
     ----------
@@ -171,21 +174,24 @@ class KernelSPPCA(
         -------
         self : KernelSPPCA
         """
-        self._check_parameters()
+        features = self._checked_features()
         X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
         n = X.shape[0]
         q = check_integer("n_components", self.n_components, low=1, high=n, high_is=", the rows")
         targets = read_targets(y, n, self.target)
         rng = repeatable(self.random_state)
-        gamma, index = self._choose_gamma(X), self._choose_landmarks(X, rng)
-        found = self._features(X, index, gamma)
-        likelihood = self.supervision == "likelihood"
-        fit = self._fit_likelihood if likelihood else self._fit_supervised
-        fitted, strength, curve, run = fit(found, targets, q, rng)
-        for name in ("classes_", "supervision_curve_"):
-            vars(self).pop(name, None)
-        self._keep_kernel(X, index, gamma)
-        return self._keep(found.map, fitted, targets, (strength, curve, run), X.dtype)
+        F = features._learn(X, rng)
+        if self.supervision == "likelihood":
+            found = self._fit_likelihood(F, targets, q)
+            self._keep(features, found, "likelihood", targets.coding, X.dtype)
+        else:
+            space = _space(F, getattr(features, "energies_", None), q, rng)
+            found = self._fit_strength(space, targets, q, rng)
+            self._keep(features, found.fitted, found.strength, targets.coding, X.dtype)
+            if found.curve is not None:
+                self.supervision_curve_ = found.curve._asdict()
+        self._keep_run(found.run, max_iter=self.max_iter)
+        return self
 
     def transform(self, X):
         """Coordinates of every row.
@@ -226,7 +232,7 @@ class KernelSPPCA(
 
     @available_if(_predicts_classes)
     def predict_proba(self, X):
-        """Probabilities of the classes, from the Gaussian prediction of their codes.
+        """Probabilities of the classes, from the Gaussian prediction of their code vectors.
 
         Parameters
         ----------
@@ -259,69 +265,63 @@ class KernelSPPCA(
         )
 
     def __sklearn_tags__(self):
-        """Sparse rows are fine, outputs may be several, and `predict_proba` is for classes."""
+        """Outputs may be several, and `predict_proba` is for classes."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.input_tags.pairwise = self.kernel == "precomputed"
         tags.target_tags.multi_output = True
         tags.classifier_tags = ClassifierTags()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
     @property
     def _n_features_out(self):
         return self.dual_components_.shape[1]
 
-    def _check_parameters(self):
+    def _checked_features(self):
+        """The features of the kernel, not yet fitted, once all parameters are checked."""
         check_strength(self.supervision)
-        self._check_kernel()
         check_option("target", self.target, ("auto", *KINDS))
         check_integer("max_iter", self.max_iter, low=1)
         check_real("tol", self.tol, low=0)
+        names = ("kernel", "gamma", "degree", "coef0", "n_landmarks")
+        features = KernelFeatures(**{name: getattr(self, name) for name in names})
+        features._check_parameters()
+        return features
 
-    def _fit_supervised(self, found, targets, q, rng):
-        labels = targets.Y, targets.observed
-        space = _pool(found, q, rng)
-        choice = Choice(float(0 if self.supervision == "auto" else self.supervision), pool_size(q))
-        if self.supervision == "auto":
-            choice = choose(space, *labels, q, targets.labels, rng)
-        result = supervise(
-            truncated(space, choice.pool), *labels, q, choice.s, targets.labels, choice.votes
-        )
-        mean = np.zeros(found.F.shape[1])
-        fitted = sppca_fitted.from_supervised(mean, result, energy_scale=True)
-        energy = (1 - choice.s) * result.x_share.sum() + choice.s * result.y_share.sum()
-        return fitted, choice.s, choice.curve, Run(None, [float(energy)], True)
+    def _fit_strength(self, space, targets, q, rng):
+        settings = strength.Settings(q, self.supervision, False, self.max_iter, self.tol, rng)
+        outputs = Outputs(targets.Y, targets.observed, targets.labels)
+        return strength.fit_in(space, outputs, settings)
 
-    def _fit_likelihood(self, found, targets, q, rng):
-        _, F = center(Matrix(found.F))
-        stats, basis = sppca_statistics.from_moments(F, targets.Y, targets.observed)
-        check_spread(stats.energy)
-        noise = noise_rule(stats, Settings())
-        tol = tolerance(stats, self.tol)
-        run = maximise(stats, q, noise, max_iter=self.max_iter, tol=tol, loop=self._iterate)
-        state = sppca.canonical(run.state, basis)
-        mean = np.zeros(found.F.shape[1])
-        fitted = sppca_fitted.from_likelihood(mean, state, energy_scale=False)
-        return fitted, "likelihood", None, run
+    def _fit_likelihood(self, F, targets, q):
+        """SPPCA of the features: the dual form of [1]_."""
+        Y, observed, _, labels = targets
+        settings = likelihood.Settings(q, "moments", max_iter=self.max_iter, tol=self.tol)
+        return likelihood.fit(likelihood.Problem(F, Y, observed, labels), settings, self._iterate)
 
-    def _keep(self, found, fitted, targets: Targets, how, dtype):
-        strength, curve, run = how
-        coef, offset, covariance = fitted.outputs
-        self.dual_components_ = (found.basis @ fitted.projection).astype(dtype)
-        self.dual_offset_ = (found.offset @ fitted.projection).astype(dtype)
-        self.dual_coef_ = found.basis @ coef
-        self.target_mean_ = offset - found.offset @ coef
+    def _keep(self, features, fitted, strength, coding, dtype):
+        """The fit in terms of the kernel with the landmarks."""
+        basis, offset = features.basis_, features.offset_
+        coef, target_mean, covariance = fitted.outputs
+        self.dual_components_ = (basis @ fitted.projection).astype(dtype)
+        self.dual_offset_ = (offset @ fitted.projection).astype(dtype)
+        self.dual_coef_ = basis @ coef
+        self.target_mean_ = target_mean - offset @ coef
         self.target_covariance_ = covariance
-        self.target_coding_ = targets.coding
-        self.input_share_, self.target_share_ = fitted.input_share, fitted.target_share
+        self.target_coding_ = coding
+        self.input_share_ = fitted.input_share
+        self.target_share_ = fitted.target_share
         self.supervision_ = strength
-        if curve is not None:
-            self.supervision_curve_ = curve._asdict()
-        if targets.coding.kind == "classes":
-            self.classes_ = targets.coding.classes
-        self._keep_run(run, max_iter=self.max_iter)
-        return self
+        for name in (*OF_KERNEL, "classes_", "supervision_curve_"):
+            vars(self).pop(name, None)
+            if hasattr(features, name):
+                setattr(self, name, getattr(features, name))
+        if coding.kind == "classes":
+            self.classes_ = coding.classes
+
+    def _kernel_with_landmarks(self, X):
+        kernel = Kernel(self.kernel, getattr(self, "gamma_", None), self.degree, self.coef0)
+        landmarks = getattr(self, "landmarks_", None)
+        return kernel.with_landmarks(X, self.landmark_indices_, landmarks)
 
     def _predict_columns(self, X):
         check_is_fitted(self)
@@ -329,16 +329,15 @@ class KernelSPPCA(
         return self._kernel_with_landmarks(X) @ self.dual_coef_ + self.target_mean_
 
     def _log_odds(self, columns):
-        codes = contrasts(len(self.classes_))
-        pattern = np.zeros(len(columns), dtype=int)
-        return class_log_odds(columns, self.target_covariance_[None], pattern, codes)
+        pattern, code_vectors = np.zeros(len(columns), dtype=int), contrasts(len(self.classes_))
+        return class_log_odds(columns, self.target_covariance_[None], pattern, code_vectors)
 
 
-def _pool(found, q, rng):
-    """The leading features as a pool; exact ones are principal already."""
-    if found.energies is None:
-        return pool(center(Matrix(found.F))[1], pool_size(q), rng, leading=q)
-    n, rank = found.F.shape
-    axes = np.eye(rank, min(rank, pool_size(q)))
-    variances = found.energies / n
-    return Pool(Matrix(found.F), axes, variances[: axes.shape[1]], float(variances.sum()))
+def _space(F, energies, q, rng):
+    """The leading features as a principal space; exact ones are principal already."""
+    if energies is None:
+        return principal_space(*center(Matrix(F)), n_directions(q), rng, leading=q)
+    n, rank = F.shape
+    axes, variances = np.eye(rank, min(rank, n_directions(q))), energies / n
+    total = float(variances.sum())
+    return PrincipalSpace(np.zeros(rank), Matrix(F), axes, variances[: axes.shape[1]], total)

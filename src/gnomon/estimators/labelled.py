@@ -10,9 +10,9 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from gnomon.estimators._door import n_rows, take_rows
-from gnomon.estimators._scoring import scored_rows
-from gnomon.estimators._targets import labelled_rows, plain_labels
+from gnomon.estimators._door import n_rows
+from gnomon.estimators._scoring import labelled_part, labelled_weights
+from gnomon.estimators._targets import labelled_rows
 
 
 class LabelledOnly(MetaEstimatorMixin, BaseEstimator):
@@ -68,21 +68,15 @@ class LabelledOnly(MetaEstimatorMixin, BaseEstimator):
             Fitted.
         """
         estimator = clone(self.estimator)
-        keep = labelled_rows(y) if y is not None else slice(None)
-        if y is None or np.all(keep) or len(keep) != n_rows(X):
+        keep = None if y is None else labelled_rows(y)
+        if keep is None or keep.all() or len(keep) != n_rows(X):
             estimator.fit(X, y, **fit_params)
+        elif not keep.any():
+            raise ValueError("y has no labelled row; LabelledOnly needs at least one")
         else:
-            self._fit_some(estimator, X, np.asarray(y), keep, fit_params)
+            estimator.fit(*labelled_part(X, y, keep), **labelled_weights(fit_params, keep))
         self.estimator_ = estimator
         return self
-
-    def _fit_some(self, estimator, X, y, keep, fit_params):
-        if not keep.any():
-            raise ValueError("y has no labelled row; LabelledOnly needs at least one")
-        weights = fit_params.get("sample_weight")
-        if weights is not None and np.shape(weights) == keep.shape:
-            fit_params = fit_params | {"sample_weight": np.asarray(weights)[keep]}
-        estimator.fit(take_rows(X, keep), plain_labels(y[keep]), **fit_params)
 
     @property
     def classes_(self):
@@ -202,13 +196,11 @@ class _LabelledScorer:
         self.scoring = scoring
 
     def __call__(self, estimator, X, y, **params):
-        keep = scored_rows(estimator, y)
+        keep = labelled_rows(y, classes=getattr(estimator, "classes_", ()))
         if not keep.any():
             return np.nan
         scorer = check_scoring(estimator, scoring=self.scoring)
-        if keep.all():
-            return scorer(estimator, X, y, **params)
-        return scorer(estimator, take_rows(X, keep), plain_labels(np.asarray(y)[keep]), **params)
+        return scorer(estimator, *labelled_part(X, y, keep), **labelled_weights(params, keep))
 
     def __repr__(self):
         return f"labelled_scorer({self.scoring!r})"

@@ -1,24 +1,19 @@
 """The Bayesian multinomial probit classifier."""
 
-from functools import partial
-
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from gnomon.estimators._door import (
-    check_integer,
-    check_option,
-    check_real,
-    read_data,
-)
+from gnomon.estimators._bsdr import labelled_data, read_prior
+from gnomon.estimators._door import check_integer, check_option, check_real, read_data
 from gnomon.estimators._fit import IterativeFit
-from gnomon.estimators._priors import default_prior, warn_unlabelled
 from gnomon.estimators._scoring import LabelledScore
 from gnomon.estimators._targets import read_classes, require_classes, require_targets
-from gnomon.inference.loop import Method, squarem
 from gnomon.linalg.data import Centered, as_data
-from gnomon.models import bsdr, bsdr_inputs, bsdr_prediction, multinomial_probit
+from gnomon.models.bsdr.inputs import latent_variances
+from gnomon.models.bsdr.multinomial import Problem, Settings, fit
+from gnomon.models.bsdr.outputs import ClassOutputs
+from gnomon.models.bsdr.probit import class_probabilities
 
 
 class MultinomialProbit(LabelledScore, ClassifierMixin, IterativeFit, BaseEstimator):
@@ -32,12 +27,10 @@ class MultinomialProbit(LabelledScore, ClassifierMixin, IterativeFit, BaseEstima
     prior : {"entry", "column"}, default="entry"
         Whether each weight has a precision of its own or those of a class share one. "column"
         needs one eigendecomposition and suits many features.
-    weight_prior, bias_prior : pair of float, default=(1, 1)
-        Shape and scale of the gamma priors of the precisions.
+    weight_prior : pair of float, default=(1, 1)
+        Shape and scale of the gamma priors of the precisions of weights and biases.
     standardize : bool, default=True
         Whether features are divided by their standard deviations. They are always centred.
-    n_nodes : int, default=16
-        Nodes of the quadrature.
     max_iter : int, default=100
         Most accelerated steps, each of three sweeps over the factors.
     tol : float, default=1e-4
@@ -87,18 +80,14 @@ class MultinomialProbit(LabelledScore, ClassifierMixin, IterativeFit, BaseEstima
         *,
         prior="entry",
         weight_prior=(1.0, 1.0),
-        bias_prior=(1.0, 1.0),
         standardize=True,
-        n_nodes=16,
         max_iter=100,
         tol=1e-4,
         callback=None,
     ):
         self.prior = prior
         self.weight_prior = weight_prior
-        self.bias_prior = bias_prior
         self.standardize = standardize
-        self.n_nodes = n_nodes
         self.max_iter = max_iter
         self.tol = tol
         self.callback = callback
@@ -116,21 +105,17 @@ class MultinomialProbit(LabelledScore, ClassifierMixin, IterativeFit, BaseEstima
         -------
         self : MultinomialProbit
         """
-        priors = self._read_priors()
+        settings = self._settings()
         X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
         require_targets(y, "MultinomialProbit")
         classes = read_classes(y, X.shape[0])
         require_classes(classes, "MultinomialProbit")
-        warn_unlabelled(self, classes.labelled)
-        keep = classes.labelled
-        data = as_data(X) if keep.all() else as_data(X).rows(keep)
-        inputs, ridge = bsdr_inputs.read_inputs(data, self.prior, 1.0, self.standardize)
-        outputs = bsdr.ClassOutputs(classes.labels[keep], len(classes.names), self.n_nodes)
-        problem = bsdr.pose(ridge, outputs, priors)
-        run = self._run(problem)
-        self._keep_factors(run.state, inputs, X.dtype)
+        outputs = ClassOutputs(classes.labels[classes.labelled], len(classes.names))
+        problem = Problem(labelled_data(X, classes.labelled, "MultinomialProbit"), outputs)
+        found = fit(problem, settings, self._iterate)
+        self._keep_run(found.run, max_iter=self.max_iter)
+        self._keep(found, X.dtype)
         self.classes_ = classes.names
-        self._keep_run(run, max_iter=self.max_iter)
         return self
 
     def predict_proba(self, X):
@@ -150,10 +135,8 @@ class MultinomialProbit(LabelledScore, ClassifierMixin, IterativeFit, BaseEstima
         c = len(self.classes_)
         M = Centered(rows, self.mean_) @ self.coef_.T.astype(X.dtype) + self._bias
         # The inputs were read with unit noise, so this is 1 + x' Sigma_c x.
-        variance = bsdr_inputs.latent_variances(self._inputs, self._precisions, c, rows)
-        variance = variance + self._bias_variance
-        M = np.asarray(M, dtype=float)
-        return bsdr_prediction.probabilities(M, variance, True, self.n_nodes)
+        variance = latent_variances(self._inputs, self._precisions, c, rows)
+        return class_probabilities(np.asarray(M, dtype=float), variance + self._bias_variance)
 
     def predict(self, X):
         """Most probable class of every row.
@@ -175,34 +158,20 @@ class MultinomialProbit(LabelledScore, ClassifierMixin, IterativeFit, BaseEstima
         tags.input_tags.sparse = True
         return tags
 
-    def _read_priors(self):
-        check_option("prior", self.prior, ("entry", "column"))
-        check_option("standardize", self.standardize, (True, False))
-        check_integer("max_iter", self.max_iter, low=1)
-        check_integer("n_nodes", self.n_nodes, low=2)
-        check_real("tol", self.tol, low=0)
-        return bsdr.Priors(
-            self.prior,
-            weights=default_prior("weight_prior", self.weight_prior, (1.0, 1.0)),
-            bias=default_prior("bias_prior", self.bias_prior, (1.0, 1.0)),
+    def _settings(self) -> Settings:
+        """The parameters, checked."""
+        return Settings(
+            prior=check_option("prior", self.prior, ("entry", "column")),
+            weight_prior=read_prior("weight_prior", self.weight_prior),
+            standardize=check_option("standardize", self.standardize, (True, False)),
+            max_iter=check_integer("max_iter", self.max_iter, low=1),
+            tol=check_real("tol", self.tol, low=0),
         )
 
-    def _run(self, problem):
-        state = multinomial_probit.init(problem)
-        step = partial(multinomial_probit.step, problem=problem)
-        unpack = partial(multinomial_probit.unpack, like=state)
-        return self._iterate(
-            squarem(Method(state, step), multinomial_probit.pack, unpack),
-            max_iter=self.max_iter,
-            tol=self.tol * problem.n_samples,
-        )
-
-    def _keep_factors(self, factors, inputs, dtype):
-        psi = factors.psi.mean
-        variances = bsdr_inputs.loading_variances(inputs, psi, factors.spread.variance)
-        self.coef_ = bsdr_inputs.loadings(inputs, factors.V).T.astype(dtype)
-        self.coef_sd_ = np.sqrt(variances.T).astype(dtype)
-        self.mean_ = inputs.mean.astype(dtype)
-        self.intercept_ = factors.b - self.coef_ @ self.mean_
-        self._bias, self._bias_variance = factors.b, factors.b_variance
-        self._inputs, self._precisions = inputs, psi
+    def _keep(self, found, dtype):
+        self.coef_ = found.loadings.T.astype(dtype)
+        self.coef_sd_ = found.loadings_sd.T.astype(dtype)
+        self.mean_ = found.inputs.mean.astype(dtype)
+        self.intercept_ = found.bias - self.coef_ @ self.mean_
+        self._bias, self._bias_variance = found.bias, found.bias_variance
+        self._inputs, self._precisions = found.inputs, found.precisions

@@ -5,10 +5,10 @@ every training fold, and only labelled rows are held out.
 """
 
 import numpy as np
-from sklearn.model_selection import BaseCrossValidator, KFold
+from sklearn.model_selection import BaseCrossValidator
 
 from gnomon.estimators._door import check_integer, generator
-from gnomon.estimators._targets import kind_of, labelled_rows, plain_labels, read_classes
+from gnomon.estimators._targets import as_array, kind_of, labelled_rows, plain_labels, read_classes
 
 
 class SemiSupervisedSplit(BaseCrossValidator):
@@ -17,12 +17,12 @@ class SemiSupervisedSplit(BaseCrossValidator):
     Parameters
     ----------
     cv : int, cross-validator or iterable, default=5
-        An int is a number of folds: the labelled rows of each class are spread over the folds,
+        An int is a number of folds: the labelled rows of each class go to different folds,
         and a class with a single labelled row stays in training, since it cannot be scored.
         A cross-validator splits the labelled rows. An iterable of (train, test) pairs refers
         to all rows: unlabelled rows are moved from test to training.
     shuffle : bool, default=True
-        Whether to shuffle the rows before they are spread; for an int ``cv`` only.
+        Whether to shuffle the rows before they go to folds; for an int ``cv`` only.
     random_state : int, RandomState instance, Generator or None, default=0
         Makes the shuffle; the default gives the same folds at every call.
 
@@ -92,38 +92,41 @@ class SemiSupervisedSplit(BaseCrossValidator):
 
     def _tests(self, rows, y, groups):
         if isinstance(self.cv, int | np.integer):
-            folds = check_integer("cv", self.cv, low=2)
-            yield from self._folds(rows, np.asarray(y)[rows], folds)
+            n_folds = check_integer("cv", self.cv, low=2)
+            yield from self._folds(rows, as_array(y)[rows], n_folds)
         elif hasattr(self.cv, "split"):
             part = None if groups is None else np.asarray(groups)[rows]
-            for _, test in self.cv.split(rows[:, None], plain_labels(np.asarray(y)[rows]), part):
+            for _, test in self.cv.split(rows[:, None], plain_labels(as_array(y)[rows]), part):
                 yield rows[test]
         else:
             for _, test in self.cv:
                 yield np.asarray(test)
 
-    def _folds(self, rows, y, folds):
+    def _folds(self, rows, y, n_folds):
         rng = generator(self.random_state)
         order = rng.permutation(len(rows)) if self.shuffle else np.arange(len(rows))
-        if kind_of(y) != "classes":
-            if len(rows) < 2:
-                raise ValueError("y has 1 labelled row; at least two are needed to split them")
-            for _, test in KFold(min(folds, len(rows))).split(rows):
-                yield rows[order[test]]
-            return
-        codes = read_classes(y, len(y)).labels[order]
-        yield from (rows[order[test]] for test in _spread(codes, folds))
+        if kind_of(y) == "classes":
+            tests = stratified_folds(read_classes(y, len(y)).labels[order], n_folds)
+        elif len(rows) < 2:
+            raise ValueError("y has 1 labelled row; at least two are needed to split them")
+        else:
+            tests = np.array_split(np.arange(len(rows)), min(n_folds, len(rows)))
+        yield from (rows[order[test]] for test in tests)
 
 
-def _spread(codes, folds):
-    """Indices of each fold; rows of a class go to different folds, the next class on from there."""
-    counts = np.bincount(codes)
+def stratified_folds(labels, n_folds):
+    """Indices of the rows of each fold, from class numbers.
+
+    Rows of a class go to different folds, and the next class goes on with the next fold. A class
+    with a single row is in no fold, and folds without rows are left out.
+    """
+    counts = np.bincount(labels)
     if not np.any(counts > 1):
         raise ValueError("y has one labelled row in every class; at least one class needs two")
-    position, fold = 0, np.full(len(codes), -1)
-    for code in np.flatnonzero(counts > 1):
-        rows = np.flatnonzero(codes == code)
-        fold[rows] = (position + np.arange(len(rows))) % folds
+    position, fold = 0, np.full(len(labels), -1)
+    for label in np.flatnonzero(counts > 1):
+        rows = np.flatnonzero(labels == label)
+        fold[rows] = (position + np.arange(len(rows))) % n_folds
         position += len(rows)
-    tests = (np.flatnonzero(fold == index) for index in range(folds))
+    tests = (np.flatnonzero(fold == index) for index in range(n_folds))
     return [test for test in tests if len(test)]

@@ -1,28 +1,66 @@
 """Supervised and semi-supervised probabilistic PCA."""
 
-import numpy as np
+import warnings
+from typing import NamedTuple
 
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import ClassifierTags
+from sklearn.utils.metaestimators import available_if
+
+from gnomon.estimators._base import LatentPosterior, LinearGaussianModel
 from gnomon.estimators._door import (
     check_integer,
     check_option,
     check_real,
+    check_size,
     check_strength,
+    generator,
     read_data,
     read_weights,
     repeatable,
     take_rows,
 )
-from gnomon.estimators._likelihood import Settings
-from gnomon.estimators._likelihood_fit import LikelihoodFit, Rows, read_noise
-from gnomon.estimators._strength_fit import StrengthFit
-from gnomon.estimators._supervised import SupervisedModel
-from gnomon.estimators._targets import KINDS, read_targets
+from gnomon.estimators._fit import IterativeFit
+from gnomon.estimators._targets import (
+    KINDS,
+    contrasts,
+    decode_covariance,
+    decode_predictions,
+    decode_scores,
+    read_like,
+    read_targets,
+    restore,
+)
+from gnomon.models.sppca import predict
+from gnomon.models.sppca.fit import Prediction, Problem, Settings, SppcaFit, fit
+from gnomon.models.sppca.statistics import State
+from gnomon.models.strength import fit as strength
+from gnomon.stats import gaussian
 
 SOLVERS = ("auto", "moments", "dual", "subspace", "em")
 SCALES = ("auto", "latent", "energy")
 
 
-class SPPCA(LikelihoodFit, StrengthFit, SupervisedModel):
+class TargetDistribution(NamedTuple):
+    """Gaussian prediction of the outputs, one row per sample.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n_samples, n_outputs)
+    covariance : ndarray of shape (n_samples, n_outputs, n_outputs)
+    """
+
+    mean: np.ndarray
+    covariance: np.ndarray
+
+
+def _predicts_classes(model):
+    coding = getattr(model, "target_coding_", None)
+    return coding is None or coding.kind == "classes"
+
+
+class SPPCA(IterativeFit, LinearGaussianModel):
     """Supervised probabilistic PCA, semi-supervised where y has unlabelled rows.
 
     Inputs and outputs share latent variables: x = mean + W z + noise, y = W_y z + noise. With
@@ -187,38 +225,262 @@ class SPPCA(LikelihoodFit, StrengthFit, SupervisedModel):
         -------
         self : SPPCA
         """
-        settings = self._check_parameters()
+        settings = self._settings()
         X = read_data(self, X, fitting=True, min_samples=2)
-        high_is = f", the least of {X.shape[0]} rows and {X.shape[1]} features"
-        q = check_integer(
-            "n_components", self.n_components, low=1, high=min(X.shape), high_is=high_is
+        check_size(settings.n_components, X.shape)
+        problem, coding = self._read_problem(X, y, sample_weight)
+        if self.supervision == "likelihood":
+            found = fit(problem, settings, self._iterate)
+            self._keep(X.dtype, coding, found, "likelihood", found.n_passes)
+            self.log_likelihood_ = found.log_likelihood
+            self._warn_at_floor(*found.at_floor)
+        else:
+            found = strength.fit(problem, self._strength_settings(settings), self._iterate)
+            self._keep(X.dtype, coding, found.fitted, found.strength, found.passes)
+            if found.curve is not None:
+                self.supervision_curve_ = found.curve._asdict()
+        self._keep_run(found.run, max_iter=self.max_iter)
+        return self
+
+    def transform(self, X):
+        """Coordinates of every row, from its inputs alone.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows to project. NaN marks missing values.
+
+        Returns
+        -------
+        T : ndarray of shape (n_samples, n_components)
+        """
+        return predict.coordinates(self._fitted(), self._read(X))
+
+    def posterior(self, X, y=None):
+        """Posterior of the coordinates of every row, given x or given x and y.
+
+        Its mean given x is what `transform` gives. Coordinates times ``latent_scale_`` are the
+        latent variables z of the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows to project. NaN marks missing values, which widen the posterior.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+            Outputs of the rows where they are known, coded as in `fit`.
+
+        Returns
+        -------
+        posterior : LatentPosterior
+            Named tuple (mean, covariance) with arrays of shape (n_samples, n_components) and
+            (n_samples, n_components, n_components).
+        """
+        X = self._read(X)
+        by_likelihood = self.supervision_ == "likelihood"
+        posterior = predict.posterior if by_likelihood else predict.completed_posterior
+        return LatentPosterior(*posterior(self._fitted(), X, *self._read_outputs(y, X.shape[0])))
+
+    def inverse_transform(self, Z):
+        """Mean of the rows that have these coordinates, E[x | z].
+
+        Parameters
+        ----------
+        Z : array-like of shape (n_samples, n_components)
+            Coordinates as `transform` gives them.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+        """
+        Z = np.asarray(Z)
+        matches = hasattr(self, "latent_scale_") and Z.shape[1:] == self.latent_scale_.shape
+        return super().inverse_transform(Z * self.latent_scale_ if matches else Z)
+
+    def predict(self, X):
+        """Most probable class, or expected values of the outputs, of every row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Classes, numbers, or 0/1 indicators, as in `fit`.
+        """
+        return self._predicted(self._read(X))
+
+    @available_if(_predicts_classes)
+    def predict_proba(self, X):
+        """Probabilities of the classes, from the Gaussian prediction of their codes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        P : ndarray of shape (n_samples, n_classes)
+            Columns in the order of `classes_`.
+        """
+        log_odds = self._log_odds(self._outputs_given(self._read(X)))
+        odds = np.exp(log_odds - log_odds.max(axis=1, keepdims=True))
+        return odds / odds.sum(axis=1, keepdims=True)
+
+    def predict_distribution(self, X):
+        """Mean and covariance of the outputs of every row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            NaN marks missing values, which widen the prediction.
+
+        Returns
+        -------
+        distribution : TargetDistribution
+            Named tuple (mean, covariance), in the units of y; for classes a column per class.
+        """
+        mean, covariances, pattern = self._outputs_given(self._read(X))
+        coding = self.target_coding_
+        covariance = decode_covariance(covariances, coding)[pattern]
+        return TargetDistribution(decode_scores(mean, coding), covariance)
+
+    def score_samples(self, X, y=None):
+        """Log density of every row, of x or of x and y; what is missing does not count.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+            For classes the density is that of their orthonormal codes.
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_samples,)
+        """
+        total = super().score_samples(X)
+        if y is None or self.target_coding_.kind == "none":
+            return total
+        X = self._read(X)
+        Y, observed = self._read_outputs(y, X.shape[0])
+        density = predict.log_density(self._outputs_given(X), Y, observed)
+        return total + density - observed @ np.log(self.target_coding_.scale)
+
+    def score(self, X, y=None):
+        """Average log density of the rows, of x or of x and y.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+
+        Returns
+        -------
+        score : float
+        """
+        return float(np.mean(self.score_samples(X, y)))
+
+    def impute(self, X, y=None, *, return_std=False):
+        """Rows, and outputs where given, with their gaps filled by conditional means.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows with NaN for missing values.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+            Outputs with gaps; those known help to fill the others.
+        return_std : bool, default=False
+            Whether to return the standard deviations of the filled values too.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Only if y is given. Rows without a class get the most probable one.
+        X_std : ndarray of shape (n_samples, n_features)
+            Zero where the value was observed. Only if ``return_std``.
+        y_std : ndarray of shape (n_samples, n_outputs)
+            In the units of y; for classes those of their codes. Only if y and ``return_std``.
+        """
+        if y is None:
+            return super().impute(X, return_std=return_std)
+        filled, deviations = super().impute(X, return_std=True)
+        X = self._read(X)
+        Y, observed = self._read_outputs(y, X.shape[0])
+        values, deviations_y = predict.fill(self._outputs_given(X), Y, observed)
+        outputs = restore(values, observed, self._predicted(X), self.target_coding_)
+        if not return_std:
+            return filled, outputs
+        return filled, outputs, deviations, deviations_y * self.target_coding_.scale
+
+    def sample(self, n_samples=1, *, return_y=False, random_state=None):
+        """Draw rows, and their outputs, from the model.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        return_y : bool, default=False
+            Whether to draw outputs too.
+        random_state : int, RandomState instance, Generator or None, default=None
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Only if ``return_y``.
+        """
+        rng = generator(random_state)
+        X = super().sample(n_samples, random_state=rng)
+        if not return_y:
+            return X
+        mean, covariances, _ = self._outputs_given(X)
+        drawn = gaussian.sample(rng, n_samples, mean, np.linalg.cholesky(covariances[0]), 0.0)
+        return X, decode_predictions(drawn, self.target_coding_)
+
+    def __sklearn_tags__(self):
+        """Outputs may be several; whoever has `predict_proba` must say what classes it takes."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.classifier_tags = ClassifierTags()
+        return tags
+
+    def _settings(self):
+        """Checked parameters, as the model takes them."""
+        check_strength(self.supervision)
+        check_option("target", self.target, ("auto", *KINDS))
+        return Settings(
+            check_integer("n_components", self.n_components, low=1),
+            check_option("solver", self.solver, SOLVERS),
+            _read_noise(self.noise),
+            check_option("target_mean", self.target_mean, ("likelihood", "labelled")),
+            check_real("prior", self.prior, low=0),
+            check_option("scale", self.scale, SCALES),
+            check_integer("max_iter", self.max_iter, low=1),
+            check_real("tol", self.tol, low=0),
+            repeatable(self.random_state),
         )
+
+    def _strength_settings(self, settings):
+        """The same for a strength in the place of the likelihood."""
+        return strength.Settings(
+            settings.n_components,
+            self.supervision,
+            self.scale == "latent",
+            settings.max_iter,
+            settings.tol,
+            settings.rng,
+        )
+
+    def _read_problem(self, X, y, sample_weight):
+        """Rows of positive weight with their outputs as columns, and how y became these."""
         weights = read_weights(sample_weight, X.shape[0])
         if weights is not None and not weights.all():
             X, y = take_rows(X, weights > 0), None if y is None else take_rows(y, weights > 0)
             weights = weights[weights > 0]
-        targets = read_targets(y, X.shape[0], self.target, weights)
-        rows = Rows(X, targets, weights)
-        if self.supervision == "likelihood":
-            return self._fit_likelihood(rows, q, settings)
-        return self._fit_supervised(rows, q)
+        Y, observed, coding, labels = read_targets(y, X.shape[0], self.target, weights)
+        return Problem(X, Y, observed, labels, weights), coding
 
-    def _check_parameters(self):
-        check_strength(self.supervision)
-        check_option("target", self.target, ("auto", *KINDS))
-        check_option("solver", self.solver, SOLVERS)
-        check_option("target_mean", self.target_mean, ("likelihood", "labelled"))
-        check_option("scale", self.scale, SCALES)
-        check_real("prior", self.prior, low=0)
-        check_integer("max_iter", self.max_iter, low=1)
-        check_real("tol", self.tol, low=0)
-        return Settings(read_noise(self.noise), self.target_mean, float(self.prior))
-
-    def _generator(self):
-        return repeatable(self.random_state)
-
-    def _keep(self, rows, fitted, strength, passes):
-        dtype, coding = rows.X.dtype, rows.targets.coding
+    def _keep(self, dtype, coding, fitted, strength, passes):
         state = fitted.state
         self.mean_ = np.asarray(fitted.mean, dtype=dtype)
         self.components_ = np.ascontiguousarray(state.W.T.astype(dtype))
@@ -239,3 +501,60 @@ class SPPCA(LikelihoodFit, StrengthFit, SupervisedModel):
             vars(self).pop(name, None)
         if coding.kind == "classes":
             self.classes_ = coding.classes
+
+    def _warn_at_floor(self, inputs, outputs):
+        if inputs or outputs:
+            which = " and ".join(name for name, low in (("x", inputs), ("y", outputs)) if low)
+            warnings.warn(
+                f"n_components == {self.n_components} explains all variance of {which}: that noise "
+                "is held at its floor, and without it the likelihood has no maximum; use fewer "
+                "components, more labelled rows, or fix the noise",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def _fitted(self):
+        """The fitted attributes as the result that they were kept from."""
+        W, W_y = self.components_.T.astype(float, copy=False), self.target_components_.T
+        sigma2, sigma2_y = self.noise_variance_, self.target_noise_variance_
+        return SppcaFit(
+            np.asarray(self.mean_, dtype=float),
+            State(W, sigma2, W_y, sigma2_y, self.target_mean_),
+            self.projection_,
+            self.latent_scale_,
+            self.latent_covariance_,
+            Prediction(self.coef_, self.target_mean_, self.target_covariance_),
+            self.target_whitener_,
+            self.input_share_,
+            self.target_share_,
+        )
+
+    def _read_outputs(self, y, n_samples):
+        if y is not None:
+            return read_like(y, n_samples, self.target_coding_)
+        nothing = np.zeros((n_samples, len(self.target_mean_)))
+        return nothing, nothing.astype(bool)
+
+    def _outputs_given(self, X):
+        return predict.outputs_given(self._fitted(), X)
+
+    def _log_odds(self, given):
+        return predict.class_log_odds(*given, contrasts(len(self.target_coding_.classes)))
+
+    def _predicted(self, X):
+        coding = self.target_coding_
+        if coding.kind == "none":
+            raise ValueError("the model was fitted without outputs; fit with y to predict")
+        given = self._outputs_given(X)
+        if coding.kind == "classes":
+            return coding.classes[np.argmax(self._log_odds(given), axis=1)]
+        return decode_predictions(given.mean, coding)
+
+
+def _read_noise(noise):
+    """The noise rule: a word, a ratio as a float, or a pair of levels."""
+    if isinstance(noise, str):
+        return check_option("noise", noise, ("learn", "per_output"))
+    if isinstance(noise, tuple | list) and len(noise) == 2:
+        return tuple(check_real("noise", level, low=0, open_low=True) for level in noise)
+    return check_real("noise", noise, low=0, open_low=True)

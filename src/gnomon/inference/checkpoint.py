@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+# Number of the layout of the file; another one is refused.
 FORMAT = 1
 HEADER = ("format", "fingerprint", "objective")
 

@@ -18,41 +18,38 @@ Kernel = Callable[[Any, np.random.Generator], Any]
 
 
 class Schedule(NamedTuple):
-    """How many draws to keep, how many rounds to drop before, how many rounds per draw."""
+    """How many draws to keep, how many rounds to drop before, how many draws are the fewest."""
 
     n_draws: int
     n_warmup: int = 0
-    thin: int = 1
-
-
-def draw(kernel: Kernel, state, rng: np.random.Generator, schedule: Schedule, **settings):
-    """Values ``keep(state)`` of every thin-th state after the warm-up, stacked (draw, ...)."""
-    return stack(_rounds(kernel, [state], [rng], schedule, **settings)[0])
+    least: int = 1
 
 
 def draw_chains(
-    kernel: Kernel, states: Sequence, rng: np.random.Generator, schedule: Schedule, **settings
+    kernel: Kernel,
+    states: Sequence,
+    rng: np.random.Generator,
+    schedule: Schedule,
+    *,
+    keep: Callable[[Any], Any] | None = None,
+    callback: Callable[[int, list], bool | None] | None = None,
 ):
-    """One chain from every state, each with a generator of its own, stacked (chain, draw, ...).
+    """Values ``keep(state)`` of a chain from every state, stacked (chain, draw, ...).
 
-    Chains advance together, so that all have as many draws when ``callback(n_iter, states)``,
-    which sees every round, ends them with True; it is not heeded before ``least`` draws.
+    Each chain has a generator of its own. Chains advance together, so that all have as many
+    draws when ``callback(n_iter, states)``, which sees every round, ends them with True; before
+    the fewest draws are there it cannot.
     """
-    chains = _rounds(kernel, list(states), rng.spawn(len(states)), schedule, **settings)
-    return stack([stack(chain) for chain in chains])
-
-
-def _rounds(kernel, states, generators, schedule, *, keep=None, callback=None, least=1):
+    states, generators = list(states), rng.spawn(len(states))
     kept: list[list] = [[] for _ in states]
-    n_draws, n_warmup, thin = schedule
-    for n_iter in range(1, n_warmup + n_draws * thin + 1):
-        states = [kernel(state, rng) for state, rng in zip(states, generators, strict=True)]
-        if n_iter > n_warmup and (n_iter - n_warmup) % thin == 0:
+    for n_iter in range(1, schedule.n_warmup + schedule.n_draws + 1):
+        states = [kernel(state, own) for state, own in zip(states, generators, strict=True)]
+        if n_iter > schedule.n_warmup:
             for chain, state in zip(kept, states, strict=True):
                 chain.append(state if keep is None else keep(state))
-        if callback is not None and callback(n_iter, states) and len(kept[0]) >= least:
+        if callback is not None and callback(n_iter, states) and len(kept[0]) >= schedule.least:
             break
-    return kept
+    return stack([stack(chain) for chain in kept])
 
 
 def stack(values: Sequence):

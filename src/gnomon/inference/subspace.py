@@ -23,6 +23,13 @@ import numpy as np
 from gnomon.exceptions import NumericalError
 from gnomon.inference.loop import Method, Run, iterate
 
+# Directions beyond those asked for with which a basis starts: the last one wanted then
+# converges with the others.
+EXTRA = 10
+# Rows whose random mixtures are the start: enough to lean towards the leading axes.
+SAMPLED_ROWS = 4000
+# Below this tolerance per entry of X, products in single precision are not exact enough.
+SINGLE_ABOVE = 1e-9
 # Directions whose gain is below this share of what may be left are not multiplied further.
 LOCK = 0.1
 # Gain of a whole round over the gain of one EM step, before a round has been seen.
@@ -31,6 +38,7 @@ FIRST_RATIO = 3.0
 CLEAN = 1e3
 # Blocks of q directions that the basis may hold before it is cut to the best of them.
 MOST_BLOCKS = 3
+# Rows of a tall matrix that are mixed at a time, in place: few enough for the cache.
 ROWS_AT_ONCE = 4096
 
 
@@ -110,6 +118,17 @@ def maximise(  # noqa: PLR0913 - a solver and its settings
     found = _polish(exact if exact is not None else X, last.step, solve_small, special)
     n_products = last.n_columns + last.step.full.shape[1]
     return found._replace(objective=run.objective, n_products=n_products, converged=run.converged)
+
+
+def starting_block(X, k, rng) -> np.ndarray:
+    """Random mixtures (d, k) of sampled rows of `Data`: they lean towards the leading axes."""
+    n = X.shape[0]
+    size = min(n, max(SAMPLED_ROWS, 20 * k))
+    try:
+        rows = X.rows(np.sort(rng.choice(n, size, replace=False)))
+    except TypeError:
+        rows, size = X, n
+    return rows.T @ rng.standard_normal((size, k)).astype(X.dtype)
 
 
 class _Round(NamedTuple):

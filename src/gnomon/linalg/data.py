@@ -329,6 +329,11 @@ def as_data(X) -> Data:
     return X if isinstance(X, Data) else Matrix(X)
 
 
+def weighted(X, weights) -> Data:
+    """X as `Data`, its rows weighted where there are weights."""
+    return as_data(X) if weights is None else Weighted(as_data(X), weights)
+
+
 def row_slices(shape) -> Iterator[slice]:
     """Slices of rows that hold about BLOCK_ENTRIES entries each."""
     n, d = shape

@@ -76,13 +76,6 @@ def from_lanczos(X: Data, k: int, rng, *, tol=1e-6) -> tuple[np.ndarray, np.ndar
     return np.maximum(values[::-1], 0.0).astype(float), vectors[:, ::-1].astype(float)
 
 
-def fix_signs(vectors) -> np.ndarray:
-    """Columns with the entry of largest size made positive."""
-    largest = np.argmax(np.abs(vectors), axis=0)
-    signs = np.sign(vectors[largest, np.arange(vectors.shape[1])])
-    return vectors * np.where(signs == 0, 1.0, signs)
-
-
 def _leading(S, k):
     """The k largest eigenpairs of a symmetric matrix, descending, values not negative."""
     if not np.isfinite(np.trace(S)):

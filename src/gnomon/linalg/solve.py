@@ -1,4 +1,4 @@
-"""Small dense algebra: solves with positive-definite matrices, rank.
+"""Small dense algebra: solves with positive-definite matrices, rank, signs.
 
 There is no inverse elsewhere.
 """
@@ -7,7 +7,6 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 
 from gnomon.exceptions import NumericalError
-from gnomon.linalg.eigen import fix_signs as fix_signs
 
 
 class Cholesky:
@@ -84,10 +83,18 @@ def preconditioned_solution(product, B, start, solve, steps, tolerance) -> np.nd
     return X
 
 
-def above_rounding(values, dtype=float) -> np.ndarray:
+def above_rounding(values, dtype=float, n_terms=0) -> np.ndarray:
     """Mask of the eigenvalues of a Gram matrix that are more than its rounding; one rank cut.
 
-    ``dtype`` is that of the data whose products it holds.
+    ``dtype`` is that of the data whose products it holds, ``n_terms`` the length of the sums
+    that they are where that is more than the number of eigenvalues, as in X X' of a wide X.
     """
     top = max(float(np.max(values, initial=0.0)), np.finfo(float).tiny)
-    return values > len(values) * np.finfo(dtype).eps * top
+    return values > max(len(values), n_terms) * np.finfo(dtype).eps * top
+
+
+def fix_signs(vectors) -> np.ndarray:
+    """Columns with the entry of largest size made positive."""
+    largest = np.argmax(np.abs(vectors), axis=0)
+    signs = np.sign(vectors[largest, np.arange(vectors.shape[1])])
+    return vectors * np.where(signs == 0, 1.0, signs)

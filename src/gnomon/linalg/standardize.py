@@ -5,12 +5,11 @@ from typing import NamedTuple
 import numpy as np
 
 from gnomon.linalg.data import Centered, Data, Matrix, Weighted, center
+from gnomon.linalg.solve import above_rounding
 
 # A column with a kurtosis above this is rare: one that is 0 but in a share p of the rows has
 # 1 / p, so it is one of which at most two rows in a hundred say something.
 RARE = 50.0
-
-
 # A column whose deviations are below so many roundings of its mean does not vary.
 ROUNDINGS = 8
 
@@ -51,6 +50,24 @@ class Scaled(Data):
         return self.factors[:, None] * (self.X.T @ Z)
 
 
+class Columns(NamedTuple):
+    """Means and standard deviations of the columns, which of them vary, and X less the means."""
+
+    mean: np.ndarray
+    sd: np.ndarray
+    varying: np.ndarray
+    centered: Data
+
+
+def column_statistics(X: Data, weights=None) -> Columns:
+    """Means, deviations and variation of the columns of X, whose rows may have weights."""
+    weights = np.ones(X.shape[0]) if weights is None else weights
+    mean, centered = center(Weighted(X, weights)) if np.ptp(weights) else center(X)
+    centered = centered.X if isinstance(centered, Weighted) else centered
+    sd, about = column_deviations(centered, weights)
+    return Columns(mean, sd, varies(about, mean, X.dtype), centered)
+
+
 class Standard(NamedTuple):
     """Means and factors of the columns, and the data in these units, not formed."""
 
@@ -67,11 +84,8 @@ def standardize(X: Data, weights, *, by_column: bool) -> Standard:
     all. With more columns than rows it is the eigenvalues of the covariance that are not zero
     that have mean 1. Columns that do not vary, but for rounding, have the factor zero.
     """
-    mean, centered = center(Weighted(X, weights)) if np.ptp(weights) else center(X)
-    centered = centered.X if isinstance(centered, Weighted) else centered
-    spread = column_spread(centered, weights)
-    varying = varies(spread, mean, X.dtype)
-    unit = np.where(varying, spread, 1.0)
+    mean, sd, varying, centered = column_statistics(X, weights)
+    unit = np.where(varying, sd, 1.0)
     if by_column:
         kurtosis = column_kurtosis(centered, unit, weights)
         scale = unit * np.sqrt(np.maximum(kurtosis / RARE, 1.0))
@@ -79,44 +93,57 @@ def standardize(X: Data, weights, *, by_column: bool) -> Standard:
         scale = np.full(len(unit), unit.max(where=varying, initial=0.0) or 1.0)
     factors = np.where(varying, 1 / scale, 0.0)
     n_varying = max(varying.sum(), 1)
-    size = np.sqrt(np.sum((spread * factors) ** 2) / n_varying) or 1.0
+    size = np.sqrt(np.sum((sd * factors) ** 2) / n_varying) or 1.0
     factors *= np.sqrt(min(1.0, weights.sum() / n_varying)) / size
     return Standard(mean, factors, Scaled(centered, factors))
 
 
 class RowSpace(NamedTuple):
-    """X = T V' with V orthonormal and never formed: T (n, r), and V = X' lift (n, r)."""
+    """X = T V' with V orthonormal and never formed: T (n, r), and V = X' combinations (n, r)."""
 
     T: np.ndarray
-    lift: np.ndarray
+    combinations: np.ndarray
 
 
 def row_space(X: Data) -> RowSpace:
     """The rows of a wide X in an orthonormal basis of their span, from X X'."""
     values, U = np.linalg.eigh(X.dual_gram())
-    kept = values > values[-1] * len(values) * np.finfo(X.dtype).eps
+    kept = above_rounding(values, X.dtype)
     roots = np.sqrt(values[kept])
     return RowSpace(U[:, kept] * roots, U[:, kept] / roots)
 
 
-def column_spread(X: Data, weights) -> np.ndarray:
-    """Root mean squares of the columns (d,) in float64, for data at any scale.
+def column_deviations(X: Data, weights) -> tuple[np.ndarray, np.ndarray]:
+    """Root mean squares of the columns (d,) in float64, and deviations from their own means.
 
-    X is centred; ``weights`` (n,) count rows. Entries are first divided by the largest of
-    their column, so that no square overflows or vanishes.
+    X is centred, so that both agree but for the rounding of the means, which grows with the
+    rows: only the latter are zero for a constant column. ``weights`` (n,) count rows.
     """
     if X.is_sparse and isinstance(X, Centered) and isinstance(X.X, Matrix):
-        return np.sqrt(_sparse_squares(X.X.X, X.mean.astype(float), weights) / weights.sum())
+        unit, sums, squares = _sparse_sums(X.X.X, X.mean.astype(float), weights)
+    else:
+        unit, sums, squares = _dense_sums(X, weights)
+    mean, square = sums / weights.sum(), squares / weights.sum()
+    return unit * np.sqrt(square), unit * np.sqrt(np.maximum(square - mean**2, 0.0))
+
+
+def _dense_sums(X, weights):
+    """Largest entries of the columns, and weighted sums of entries and squares in these units.
+
+    So no square overflows or vanishes, whatever the scale of the data.
+    """
     top = np.zeros(X.n_features)
     for block in X.dense_blocks():
         np.maximum(top, np.abs(block).max(axis=0, initial=0), out=top)
     unit = np.where(top > 0, top, 1.0)
-    total, start = np.zeros(X.n_features), 0
+    sums, squares, start = np.zeros(X.n_features), np.zeros(X.n_features), 0
     for block in X.dense_blocks():
         stop = start + len(block)
-        total += weights[start:stop] @ (block / unit) ** 2
+        scaled = block / unit
+        sums += weights[start:stop] @ scaled
+        squares += weights[start:stop] @ scaled**2
         start = stop
-    return top * np.sqrt(total / weights.sum())
+    return top, sums, squares
 
 
 def column_kurtosis(X: Data, spread, weights) -> np.ndarray:
@@ -143,7 +170,12 @@ def _sparse_fourth_powers(X, mean, spread, weights):
     return inside + elsewhere * (mean / spread) ** 4
 
 
-def _sparse_squares(X, mean, weights):
-    """Weighted sum of (x - mu)^2 down the columns, at the cost of the stored entries."""
-    squares = X.astype(float).power(2).T @ weights
-    return np.maximum(squares - 2 * mean * (X.T @ weights) + mean**2 * weights.sum(), 0.0)
+def _sparse_sums(X, mean, weights):
+    """The same sums of x - mu, without units, at the cost of the stored entries."""
+    stored = X.tocoo()
+    rows, columns = stored.coords
+    gaps, counts = stored.data - mean[columns], weights[rows]
+    elsewhere = weights.sum() - np.bincount(columns, counts, len(mean))
+    sums = np.bincount(columns, counts * gaps, len(mean)) - elsewhere * mean
+    squares = np.bincount(columns, counts * gaps**2, len(mean)) + elsewhere * mean**2
+    return np.ones(len(mean)), sums, squares

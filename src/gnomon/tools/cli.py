@@ -1,7 +1,7 @@
 """The command ``gnomon``: options and help. The work is in `commands`, imported when needed."""
 
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 try:
     import typer
@@ -35,7 +35,7 @@ Separator = Annotated[
     str | None, typer.Option(help="Between cells of a text file; found if not given.")
 ]
 Decimal = Annotated[str, typer.Option(help="Decimal point of a text file.")]
-Task = Annotated[str, typer.Option(help="What the target is: auto, classes or numbers.")]
+Task = Annotated[str, typer.Option(help="What the target is: auto, classes or numeric.")]
 Unlabelled = Annotated[
     str | None, typer.Option(help="Value of the target that means no label, besides empty cells.")
 ]
@@ -72,28 +72,12 @@ def _top(
     pass
 
 
-class Say(NamedTuple):
-    """How the command speaks."""
-
-    quiet: bool
-    as_json: bool
-    debug: bool
-
-
-class Reading(NamedTuple):
-    """How a text file is read."""
-
-    encoding: str
-    separator: str | None
-    decimal: str
-
-
-def _run(name, say: Say, **options):
+def _run(name, quiet, as_json, debug, **options):
     """Call the command of that name; imports happen here, when the options are known."""
     from gnomon.tools.console import Console, one_line_errors
 
-    console = Console(quiet=say.quiet, as_json=say.as_json)
-    with one_line_errors(console, debug=say.debug):
+    console = Console(quiet=quiet, as_json=as_json)
+    with one_line_errors(console, debug=debug):
         from gnomon.tools import commands
 
         getattr(commands, name)(console, **options)
@@ -136,27 +120,12 @@ def fit(
     Writes the embedding with standard deviations, predictions for unlabelled rows, the model
     and a report into a folder.
     """
-    _run(
-        "fit",
-        Say(quiet, as_json, debug),
-        path=table,
-        out=out,
-        reading=Reading(encoding, separator, decimal),
-        asked={
-            "model": model,
-            "target": target,
-            "task": task,
-            "components": components,
-            "unlabelled": unlabelled,
-            "links": links,
-            "chunks": chunks,
-            "id": id,
-            "ignore": tuple(ignore or ()),
-            "supervision": supervision,
-            "scale": scale,
-            "seed": seed,
-        },
-    )
+    asked: dict = {"model": model, "components": components, "supervision": supervision}
+    asked |= {"target": target, "task": task, "unlabelled": unlabelled, "links": links}
+    asked |= {"chunks": chunks, "id": id, "ignore": tuple(ignore or ()), "scale": scale}
+    asked |= {"seed": seed}
+    reading = {"encoding": encoding, "separator": separator, "decimal": decimal}
+    _run("fit", quiet, as_json, debug, path=table, out=out, reading=reading, asked=asked)
 
 
 def _of_model(name, help, example, out_help="csv or parquet file; - for the screen."):
@@ -174,8 +143,9 @@ def _of_model(name, help, example, out_help="csv or parquet file; - for the scre
         as_json: Json = False,
         debug: Debug = False,
     ):
-        say, reading = Say(quiet, as_json, debug), Reading(encoding, separator, decimal)
-        _run(name, say, model_path=model, path=table, out=out, reading=reading)
+        reading = {"encoding": encoding, "separator": separator, "decimal": decimal}
+        files = {"model_path": model, "path": table, "out": out}
+        _run(name, quiet, as_json, debug, **files, reading=reading)
 
 
 _of_model(
@@ -233,33 +203,19 @@ def compare(
     debug: Debug = False,
 ):
     """Which projection suits this table: models and peers, on honest splits."""
-    _run(
-        "compare",
-        Say(quiet, as_json, debug),
-        path=table,
-        out=out,
-        reading=Reading(encoding, separator, decimal),
-        components=components,
-        models=models,
-        time_limit=time_limit,
-        asked={
-            "target": target,
-            "task": task,
-            "unlabelled": unlabelled,
-            "links": links,
-            "chunks": chunks,
-            "id": id,
-            "ignore": tuple(ignore or ()),
-            "scale": scale,
-            "seed": seed,
-        },
-    )
+    asked: dict = {"target": target, "task": task, "unlabelled": unlabelled, "links": links}
+    asked |= {"chunks": chunks, "id": id, "ignore": tuple(ignore or ()), "scale": scale}
+    asked |= {"seed": seed}
+    reading = {"encoding": encoding, "separator": separator, "decimal": decimal}
+    more = {"components": components, "models": models, "time_limit": time_limit}
+    files = {"path": table, "out": out, "reading": reading}
+    _run("compare", quiet, as_json, debug, **files, asked=asked, **more)
 
 
 @app.command(epilog="Example: `gnomon inspect wine/model.gnomon`")
 def inspect(model: ModelFile, quiet: Quiet = False, as_json: Json = False, debug: Debug = False):
     """Say what is in a model file."""
-    _run("inspect", Say(quiet, as_json, debug), model_path=model)
+    _run("inspect", quiet, as_json, debug, model_path=model)
 
 
 @app.command(epilog="Example: `gnomon demo --out demo`")
@@ -267,7 +223,7 @@ def demo(
     out: Out = Path("demo"), quiet: Quiet = False, as_json: Json = False, debug: Debug = False
 ):
     """Show it all on bundled data with few labels and some gaps."""
-    _run("demo", Say(quiet, as_json, debug), out=out)
+    _run("demo", quiet, as_json, debug, out=out)
 
 
 def main():

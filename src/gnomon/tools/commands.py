@@ -8,11 +8,12 @@ import numpy as np
 
 import gnomon
 from gnomon.exceptions import TableError
-from gnomon.tools import building, results, workflow
-from gnomon.tools.evaluation import held_out, is_labelled
+from gnomon.tools import modelfile, prepare, write
+from gnomon.tools.choose_model import choose_model, extra_inputs, fill_gaps, limit_threads
+from gnomon.tools.compare.scoring import held_out
 from gnomon.tools.recipe import apply
-from gnomon.tools.report import Subject, write_report
-from gnomon.tools.tables import read_table
+from gnomon.tools.report.page import Subject, write_report
+from gnomon.tools.tables import open_table
 
 # What of a comparison goes to its table.
 COMPARED = ("model", "n_components", "score", "sd", "chosen", "mark", "control", "seconds")
@@ -20,33 +21,22 @@ COMPARED = ("model", "n_components", "score", "sd", "chosen", "mark", "control",
 
 def fit(console, *, path, out, reading, asked):
     """Fit a model to a table; write embedding, predictions, model and report."""
-    asked = workflow.read_question(asked)
-    table, ready = _prepared(console, path, asked, **reading._asdict())
+    asked = prepare.read_question(asked)
+    table, ready = _prepared(console, path, asked, **reading)
     model, X, choice = _fitted(console, asked, ready)
     folder = _folder(out)
-    console.wrote(workflow.save_fit(model, folder / "model.gnomon", ready, asked))
+    console.wrote(prepare.save_fit(model, folder / "model.gnomon", ready, asked))
     subject = _written(console, folder, model, table, ready, asked, X)
     subject.choice = choice
     _conclude(console, subject, _write_report(console, folder / "report.html", subject))
 
 
-def _written(console, folder, model, table, ready, asked, X):
-    """Write embedding and predictions; the subject of the report, scored."""
-    _write_embedding(console, folder / "embedding.csv", model, X, ready, asked.target)
-    _write_predictions(console, folder / "predictions.csv", model, X, ready)
-    with console.stage("scoring on held-out rows") as tell:
-        score = _score(console, model, X, ready, tell)
-    subject = Subject.of(model, table, ready, asked, X, note=console.note)
-    subject.score = score
-    return subject
-
-
 def _prepared(console, path, asked, **reading):
     """The table, and what the question makes of it."""
     with console.stage(f"reading {path}"):
-        table = read_table(path, **reading)
-        ready = workflow.prepare(table, asked, console.note)
-    building.limit_threads(ready.X)
+        table = open_table(path, **reading)
+        ready = prepare.prepare(table, asked, console.note)
+    limit_threads(ready.X)
     return table, ready
 
 
@@ -54,12 +44,12 @@ def _fitted(console, asked, ready):
     """The fitted model, X as it took it, and how its number of dimensions was chosen."""
     with console.warnings_as_notes():
         progress = "auto" if console.is_talking else False
-        model, choice = building.build(asked, ready, console.note, progress=progress)
-    X = building.fill_gaps(model, ready.X, ready.recipe, console.note)
+        model, choice = choose_model(asked, ready, console.note, progress=progress)
+    X = fill_gaps(model, ready.X, ready.recipe, console.note)
     with console.stage(f"fitting {type(model).__name__}") as tell, console.warnings_as_notes():
         if "callback" in model.get_params():
             model.set_params(callback=_teller(tell))
-        model.fit(X, ready.y, **building.extra_inputs(model, ready))
+        model.fit(X, ready.y, **extra_inputs(model, ready))
     if "callback" in model.get_params():
         model.set_params(callback=None)
     return model, X, choice
@@ -72,51 +62,104 @@ def _teller(tell):
     return callback
 
 
+def _written(console, folder, model, table, ready, asked, X):
+    """Write embedding and predictions; the subject of the report, scored."""
+    more = {} if ready.y is None else {asked.target: ready.y}
+    with console.stage("placing the rows"):
+        batches = write.embedding_batches(model, X, ready.ids, more)
+        console.wrote(write.write_batches(folder / "embedding.csv", batches))
+    _write_predictions(console, folder / "predictions.csv", model, X, ready)
+    score = _score(console, model, X, ready)
+    subject = Subject.of(model, table, ready, asked, X, note=console.note)
+    subject.score = score
+    return subject
+
+
+def _write_predictions(console, path, model, X, ready):
+    """Predictions for the rows without a label, if there are any."""
+    if ready.y is None or not hasattr(model, "predict"):
+        return
+    rows = np.flatnonzero(~ready.labelled)
+    if len(rows) == 0:
+        return
+    with console.stage("predicting"):
+        batches = write.prediction_batches(model, X, ready.ids, rows)
+        console.wrote(write.write_batches(path, batches))
+
+
+def _score(console, model, X, ready):
+    chunks = ready.chunks if type(model).__name__ == "DCAGM" else None
+    with console.stage("scoring on held-out rows") as tell:
+        score = held_out(model, X, ready.y, ready.kind, chunks=chunks, tell=tell)
+    if score is None and ready.y is not None:
+        console.note("there are too few labelled rows to hold some out, so there is no score")
+    return score
+
+
 def transform(console, *, model_path, path, out, reading):
     """Write the embedding of a table."""
-    fitted, _, X, ids = _opened(console, model_path, path, reading)
+    saved, _, X, ids = _opened(console, model_path, path, reading)
     out = out or Path(f"{path.stem}-embedding.csv")
-    _write(console, out, results.embedding_batches(fitted.model, X, ids), len(ids))
+    _write(console, out, write.embedding_batches(saved.model, X, ids), len(ids))
 
 
 def predict(console, *, model_path, path, out, reading):
     """Write the predictions for a table."""
-    fitted, _, X, ids = _opened(console, model_path, path, reading)
-    if not hasattr(fitted.model, "predict"):
+    saved, _, X, ids = _opened(console, model_path, path, reading)
+    if not hasattr(saved.model, "predict"):
         raise TableError(
-            f"{type(fitted.model).__name__} predicts nothing; fit a model with --target"
+            f"{type(saved.model).__name__} predicts nothing; fit a model with --target"
         )
     out = out or Path(f"{path.stem}-predictions.csv")
-    _write(console, out, results.prediction_batches(fitted.model, X, ids), len(ids))
+    _write(console, out, write.prediction_batches(saved.model, X, ids), len(ids))
 
 
 def impute(console, *, model_path, path, out, reading):
     """Write a table with its gaps filled."""
-    fitted, table, X, _ = _opened(console, model_path, path, reading)
-    if not hasattr(fitted.model, "impute"):
-        raise TableError(f"{type(fitted.model).__name__} fills no gaps; ppca and sppca do")
+    saved, table, X, _ = _opened(console, model_path, path, reading)
+    if not hasattr(saved.model, "impute"):
+        raise TableError(f"{type(saved.model).__name__} fills no gaps; ppca and sppca do")
     if not isinstance(X, np.ndarray) or table.streamed:
         raise TableError(f"{path} is sparse or too large to fill; a dense table is wanted")
     with console.stage("filling"):
-        filled, deviations = fitted.model.impute(X, return_std=True)
+        filled, deviations = saved.model.impute(X, return_std=True)
     console.say(f"{int(np.isnan(X).sum())} gaps filled")
     out = out or Path(f"{path.stem}-filled.csv")
-    columns = results.imputed_columns(fitted.recipe, table, filled, deviations)
+    columns = write.imputed_columns(saved.recipe, table, filled, deviations)
     _write(console, out, [columns], len(filled))
+
+
+def _opened(console, model_path, path, reading):
+    """The model, the table, its matrix and the names of its rows."""
+    saved = prepare.load_fit(model_path)
+    with console.stage(f"reading {path}"):
+        table = open_table(path, **reading)
+        X = apply(saved.recipe, table, console.note)
+    X = fill_gaps(saved.model, X, saved.recipe, console.note)
+    known = saved.asked.id if saved.asked.id in table.names else None
+    return saved, table, X, prepare.row_names(table, known, X.shape[0])
+
+
+def _write(console, out, batches, n_rows):
+    with console.stage(f"writing {out}"):
+        written = write.write_batches(out, batches)
+    if str(out) != "-":
+        console.wrote(written)
+        console.result({"rows": n_rows, "written": str(written)})
 
 
 def compare(console, *, path, out, reading, asked, components, models, time_limit):
     """Compare projections on a table; say which one to use."""
-    asked = workflow.read_question({"components": "auto", "supervision": None} | asked)
+    asked = prepare.read_question(asked)
     if asked.target is None:
         raise TableError("compare scores by the target; name its column with --target")
-    sizes = [workflow.read_number("--components", part, int) for part in components.split(",")]
-    _, ready = _prepared(console, path, asked, **reading._asdict())
+    sizes = [prepare.read_number("--components", part, int) for part in components.split(",")]
+    _, ready = _prepared(console, path, asked, **reading)
     names = None if models is None else [name.strip() for name in models.split(",")]
     result = _compared(console, ready, asked.seed, sizes, models=names, time_limit=time_limit)
     if out is not None:
         columns = {name: [getattr(row, name) for row in result.rows] for name in COMPARED}
-        console.wrote(results.write_rows(_folder(out) / "comparison.csv", columns))
+        console.wrote(write.write_batches(_folder(out) / "comparison.csv", [columns]))
     console.text(str(result), {"recommendation": result.recommendation, "code": result.code})
 
 
@@ -137,15 +180,14 @@ def _compared(console, ready, seed, sizes, **options):
 
 def report(console, *, model_path, path, out, reading):
     """Write the report of a model on a table."""
-    fitted = workflow.load_fit(model_path)
+    saved = prepare.load_fit(model_path)
     with console.stage(f"reading {path}"):
-        table = read_table(path, **reading._asdict())
-        ready, asked = workflow.prepare_again(fitted, table, console.note)
-    X = building.fill_gaps(fitted.model, ready.X, fitted.recipe, console.note)
-    with console.stage("scoring on held-out rows") as tell:
-        score = _score(console, fitted.model, X, ready, tell)
-    subject = Subject.of(fitted.model, table, ready, asked, X, note=console.note)
-    subject.score = score
+        table = open_table(path, **reading)
+        ready, asked = prepare.prepare_again(saved, table, console.note)
+    X = fill_gaps(saved.model, ready.X, saved.recipe, console.note)
+    score = _score(console, saved.model, X, ready)
+    subject = Subject.of(saved.model, table, ready, asked, X, note=console.note)
+    subject.score, subject.model_path = score, model_path
     _conclude(console, subject, _write_report(console, out or Path("report.html"), subject))
 
 
@@ -158,7 +200,7 @@ def demo(console, *, out):
     console.say(f"{path}: 178 wines, 13 measurements, 15 labels, one cell in twenty empty")
     table, ready = _prepared(console, path, ASKED)
     model, X, _ = _fitted(console, ASKED, ready)
-    console.wrote(workflow.save_fit(model, folder / "model.gnomon", ready, ASKED))
+    console.wrote(prepare.save_fit(model, folder / "model.gnomon", ready, ASKED))
     subject = _written(console, folder, model, table, ready, ASKED, X)
     result = _compared(console, ready, ASKED.seed, (2,), models=COMPARED_MODELS)
     console.say(result.recommendation)
@@ -174,8 +216,6 @@ def demo(console, *, out):
 
 def inspect(console, *, model_path):
     """Say what is in a model file."""
-    from gnomon.tools import modelfile
-
     file, notes = modelfile.read(model_path, lambda file: (file, file.notes))
     model = file.document["model"]
     asked = notes.get("question", {})
@@ -192,51 +232,12 @@ def inspect(console, *, model_path):
     console.result({name: value for name, value in pairs.items() if value is not None})
 
 
-def _opened(console, model_path, path, reading):
-    """The model, the table, its matrix and the names of its rows."""
-    fitted = workflow.load_fit(model_path)
-    with console.stage(f"reading {path}"):
-        table = read_table(path, **reading._asdict())
-        X = apply(fitted.recipe, table, console.note)
-    X = building.fill_gaps(fitted.model, X, fitted.recipe, console.note)
-    id_column = fitted.asked.id
-    known = id_column if id_column in table.names else None
-    return fitted, table, X, workflow.row_names(table, known, X.shape[0])
-
-
 def _folder(out):
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
         raise TableError(f"--out {out} is a file; a folder is wanted")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
-
-
-def _write(console, out, batches, n_rows):
-    with console.stage(f"writing {out}"):
-        written = results.write_batches(out, batches)
-    if str(out) != "-":
-        console.wrote(written)
-        console.result({"rows": n_rows, "written": str(written)})
-
-
-def _write_embedding(console, path, model, X, ready, target):
-    more = {} if ready.y is None else {target: ready.y}
-    with console.stage("placing the rows"):
-        batches = results.embedding_batches(model, X, ready.ids, more)
-        console.wrote(results.write_batches(path, batches))
-
-
-def _write_predictions(console, path, model, X, ready):
-    """Predictions for the rows without a label, if there are any."""
-    if ready.y is None or not hasattr(model, "predict"):
-        return
-    rows = np.flatnonzero(~is_labelled(ready.y))
-    if len(rows) == 0:
-        return
-    with console.stage("predicting"):
-        batches = results.prediction_batches(model, X, ready.ids, rows)
-        console.wrote(results.write_batches(path, batches))
 
 
 def _write_report(console, path, subject, *, command=None, comparison=None):
@@ -248,32 +249,16 @@ def _write_report(console, path, subject, *, command=None, comparison=None):
     return console.wrote(written)
 
 
-def _score(console, model, X, ready, tell):
-    chunks = ready.chunks if type(model).__name__ == "DCAGM" else None
-    score = held_out(model, X, ready.y, ready.kind, chunks=chunks, tell=tell)
-    if score is None and ready.y is not None:
-        console.note("there are too few labelled rows to hold some out, so there is no score")
-    return score
-
-
 def _conclude(console, subject, report_path):
-    n, d = subject.n_rows, subject.ready.X.shape[1]
-    labelled = "" if subject.labelled is None else f", {int(subject.labelled.sum())} labelled"
-    pairs = {
-        "model": f"{type(subject.model).__name__}, {subject.Z.shape[1]} dimensions",
-        "rows": f"{n}{labelled}",
-        "features": f"{d}",
-    }
+    n, d, q = subject.n_rows, subject.ready.X.shape[1], subject.Z.shape[1]
+    name, labelled = type(subject.model).__name__, subject.labelled
+    known = None if labelled is None else int(labelled.sum())
+    rows = f"{n}" if known is None else f"{n}, {known} labelled"
+    pairs = {"model": f"{name}, {q} dimensions", "rows": rows, "features": f"{d}"}
     if subject.score is not None:
         pairs["held out"] = describe(subject.score)
-    plain = {
-        "model": type(subject.model).__name__,
-        "dimensions": subject.Z.shape[1],
-        "rows": n,
-        "features": d,
-        "labelled": None if subject.labelled is None else int(subject.labelled.sum()),
-        "held out": None if subject.score is None else subject.score._asdict(),
-    }
+    plain = {"model": name, "dimensions": q, "rows": n, "features": d, "labelled": known}
+    plain["held out"] = None if subject.score is None else subject.score._asdict()
     console.result(pairs | {"report": str(report_path)}, plain)
 
 

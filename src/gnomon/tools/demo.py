@@ -9,9 +9,10 @@ from pyarrow import csv
 from sklearn.datasets import load_wine
 
 from gnomon.inference.checkpoint import write_atomically
-from gnomon.tools.workflow import Question
+from gnomon.tools.prepare import Question
 
 CULTIVARS = np.array(["Barolo", "Grignolino", "Barbera"], dtype=object)
+# So few labels and so many gaps that it is worth seeing.
 LABELS_PER_CLASS = 5
 GAPS = 0.05
 ASKED = Question(target="cultivar", id="bottle", components=2)
@@ -25,9 +26,9 @@ def wine():
     rng = np.random.default_rng(0)
     X = np.where(rng.random(X.shape) < GAPS, np.nan, X)
     labels = np.full(len(y), None, dtype=object)
-    for code in range(len(CULTIVARS)):
-        shown = rng.choice(np.flatnonzero(y == code), LABELS_PER_CLASS, replace=False)
-        labels[shown] = CULTIVARS[code]
+    for number, cultivar in enumerate(CULTIVARS):
+        shown = rng.choice(np.flatnonzero(y == number), LABELS_PER_CLASS, replace=False)
+        labels[shown] = cultivar
     return X, labels, CULTIVARS[y], names
 
 

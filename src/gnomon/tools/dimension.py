@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 from sklearn.decomposition import FactorAnalysis
-from sklearn.model_selection import KFold
 from sklearn.utils import check_array
 
 from gnomon.estimators import check_integer, check_option
 from gnomon.estimators.ppca import PPCA
-from gnomon.tools.compare import compare
-from gnomon.tools.comparison.statistics import smallest_good
+from gnomon.tools.compare.run import Settings, score_candidates
+from gnomon.tools.compare.scoring import MEASURES, read_problem, row_splits
+from gnomon.tools.compare.trials import smallest_good
 
 CRITERIA = ("auto", "likelihood", "evidence", "prediction")
 AXES = {
@@ -105,6 +105,7 @@ def choose_dimension(
     n_components=None,
     criterion="auto",
     cv=5,
+    target="auto",
     n_jobs=None,
     progress="auto",
     random_state=0,
@@ -129,6 +130,8 @@ def choose_dimension(
         predictions from the embedding. "auto" is "prediction" with y and "likelihood" without.
     cv : int, default=5
         Number of folds.
+    target : {"auto", "classes", "numeric", "multilabel"}, default="auto"
+        For "prediction": what y holds.
     n_jobs : int, default=None
         Processes for "prediction".
     progress : bool or "auto", default="auto"
@@ -161,14 +164,14 @@ def choose_dimension(
     if criterion == "prediction":
         if y is None:
             raise ValueError("y is None; criterion == 'prediction' needs outputs to predict")
-        sizes = _sizes(n_components, np.shape(X))
-        settings = {"cv": cv, "n_jobs": n_jobs, "progress": progress, "random_state": random_state}
-        result = compare(X, y, models=models, n_components=sizes, control=False, **settings)
-        return _from_comparison(result)
+        settings = Settings(
+            cv=cv, control=False, seed=random_state, n_jobs=n_jobs, progress=progress
+        )
+        return _by_prediction(X, y, target, models, _sizes(n_components, np.shape(X)), settings)
     X = check_array(X, dtype=(np.float64, np.float32), input_name="X")
     sizes = _sizes(n_components, X.shape)
-    folds = KFold(check_integer("cv", cv, low=2), shuffle=True, random_state=random_state)
-    return _by_likelihood(X, _likelihood_models(models), sizes, list(folds.split(X)), criterion)
+    splits = row_splits(len(X), cv, random_state)
+    return _by_likelihood(X, _likelihood_models(models), sizes, splits, criterion)
 
 
 def _sizes(n_components, shape):
@@ -217,10 +220,12 @@ def _penalty(model, shape, q):
     return 0.5 * model.n_parameters(d, q) * np.log(n) / n
 
 
-def _from_comparison(result):
-    rows = sorted(result.rows, key=lambda row: (row.model, row.n_components))
+def _by_prediction(X, y, target, models, sizes, settings):
+    problem = read_problem(X, y, target=target)
+    scored = score_candidates(problem, models, sizes, settings)
+    rows = sorted(scored.rows, key=lambda row: (row.model, row.n_components))
     return DimensionChoice(
         [DimensionRow(r.model, r.n_components, r.score, r.sd) for r in rows],
         {r.model: r.n_components for r in rows if r.chosen},
-        result.measure,
+        MEASURES[problem.kind],
     )

@@ -8,6 +8,8 @@ gnomon's public names, records among those of `RECORDS`.
 import math
 import re
 from importlib import import_module
+from inspect import signature
+from types import MappingProxyType
 
 import numpy as np
 from scipy import sparse
@@ -20,6 +22,7 @@ from gnomon.exceptions import ModelFileError
 LONG_LIST = 16
 # What watches a fit is no part of the model.
 NOT_FITTED = ("_skl_callbacks", "_parent_callback_ctx")
+# Booleans, integers and floats of so many bytes are what safetensors holds.
 STORED_KINDS = "biuf"
 STORED_SIZES = (1, 2, 4, 8)
 SPARSE_PARTS = {"csr": ("data", "indices", "indptr"), "csc": ("data", "indices", "indptr")}
@@ -27,8 +30,10 @@ SPARSE_PARTS = {"csr": ("data", "indices", "indptr"), "csc": ("data", "indices",
 # is defined may change, its name here and its fields may not.
 RECORDS = {
     "Coding": "gnomon.estimators._targets",
-    "Inputs": "gnomon.models.bsdr_inputs",
+    "Inputs": "gnomon.models.bsdr.inputs",
 }
+# Of a parameter that is gone: any value it had is neutral.
+ANY = object()
 ATTRIBUTE = re.compile(r"_{0,2}[A-Za-z][A-Za-z0-9_]*")
 
 
@@ -144,10 +149,13 @@ class Encoder:
 
 
 class Decoder:
-    """Turns the tree of an `Encoder` and its arrays into values; refuses what it does not know."""
+    """Turns the tree of an `Encoder` and its arrays into values; refuses what it does not know.
 
-    def __init__(self, arrays):
-        self.arrays = arrays
+    ``removed`` has for each estimator the parameters that are gone, with their neutral values.
+    """
+
+    def __init__(self, arrays, removed=MappingProxyType({})):
+        self.arrays, self.removed = arrays, removed
         self.rules = {
             "float": self._float,
             "scalar": lambda node: self.decode(node["scalar"])[()],
@@ -222,12 +230,24 @@ class Decoder:
 
     def _estimator(self, node):
         cls = find_estimator(node["estimator"])
-        model = cls(**self._mapping(node["params"]))
+        model = cls(**self._parameters(cls, self._mapping(node["params"])))
         for name, value in self._mapping(node["attributes"]).items():
             if not ATTRIBUTE.fullmatch(name) or callable(getattr(cls, name, None)):
                 raise ModelFileError(f"the file sets {name!r}, which is no fitted attribute")
             setattr(model, name, value)
         return model
+
+    def _parameters(self, cls, params):
+        """The parameters that the class still takes; the others must be neutral."""
+        removed, taken = self.removed.get(cls.__name__, {}), signature(cls).parameters
+        gone = {name for name in params if name in removed and name not in taken}
+        for name in gone:
+            if removed[name] is not ANY and params[name] not in removed[name]:
+                raise ModelFileError(
+                    f"is a {cls.__name__} with {name}={params[name]!r}, a parameter that gnomon "
+                    "no longer has; an older gnomon loads it"
+                )
+        return {name: value for name, value in params.items() if name not in gone}
 
 
 def encode_float(value):

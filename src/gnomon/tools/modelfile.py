@@ -20,9 +20,10 @@ import sklearn
 import gnomon
 from gnomon.exceptions import ModelFileError
 from gnomon.inference.checkpoint import write_atomically
-from gnomon.tools.encoding import Decoder, Encoder
+from gnomon.tools.encoding import ANY, Decoder, Encoder
 
 FORMAT = 2
+# Names and parameters take kilobytes; a header of more is a fault, or means harm.
 MAX_HEADER = 64 * 2**20
 
 
@@ -40,6 +41,24 @@ def _name_records(node):
 
 # From a format to the next one: each takes and returns the document of a file.
 MIGRATIONS: dict[int, Callable] = {1: _name_records}
+# Parameters that constructors had once, with the values that asked for nothing: a file with one
+# of these loads without it, a file with another value is refused. ANY is for parameters of the
+# fit alone, whose answers are in the file, and for those of a kernel that is None.
+NO_KERNEL = {"kernel": (None,), "gamma": ANY, "degree": ANY, "coef0": ANY}
+OF_BSDR = {"bias_prior": ANY, "thin": ANY, "n_nodes": (16,)}
+REMOVED = {
+    "BSDR": NO_KERNEL | OF_BSDR,
+    "BSDRRegressor": NO_KERNEL | OF_BSDR,
+    "MultinomialProbit": OF_BSDR,
+    "PRPCA": {"link_components": (0,)},
+    "DCAGM": {
+        "solver": ("alternating",),
+        "generative_weight": ANY,
+        "shrinkage": ANY,
+        "prior_scale": ANY,
+        "n_em_steps": ANY,
+    },
+}
 
 
 class ModelFile(NamedTuple):
@@ -55,7 +74,7 @@ class ModelFile(NamedTuple):
 
     def model(self):
         """The estimator."""
-        return Decoder(self.arrays).decode(self.document["model"])
+        return Decoder(self.arrays, REMOVED).decode(self.document["model"])
 
 
 def save(model, path, *, notes=None):

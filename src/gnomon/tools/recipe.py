@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from gnomon.exceptions import TableError
-from gnomon.tools.columns import NUMBER, as_numbers, as_texts, kind_of
-from gnomon.tools.tables import Table
+from gnomon.tools.tables import NUMBER, Table, as_numbers, as_texts, column_kind
 
+# A text column with more levels is names or prose: an indicator for each would drown the rest.
 MAX_LEVELS = 50
 SCALES = ("auto", "standard", "none")
 
@@ -71,7 +72,7 @@ class Recipe(NamedTuple):
 
 
 class Tally:
-    """Count, mean, spread and levels of a column, batch by batch."""
+    """Count, mean, sum of squares and levels of a column, batch by batch."""
 
     def __init__(self, kind):
         self.kind = kind
@@ -134,8 +135,8 @@ class Tally:
         if self.kind == "text":
             levels = sorted(self.levels, key=lambda level: (-self.levels[level], level))
             p = np.array([self.levels[level] for level in levels[1:]]) / self.n
-            spread = np.sqrt(p * (1 - p) * len(p))
-            return Feature(name, "category", levels, p, spread if scaled else np.ones(len(p)))
+            sd = np.sqrt(p * (1 - p) * len(p)) if scaled else np.ones(len(p))
+            return Feature(name, "category", levels, p, sd)
         sd = np.sqrt(self.m2 / self.n) if scaled else 1.0
         return Feature(name, self.kind, [], np.array([self.mean]), np.array([sd]))
 
@@ -167,7 +168,7 @@ def _tallied(table, names):
     tallies: dict[str, Tally] = {}
     for batch in table.batches():
         for name in names:
-            kind = kind_of(batch.columns[name])
+            kind = column_kind(batch.columns[name])
             if name not in tallies or tallies[name].kind == "empty":
                 tallies[name] = Tally(kind)
             tallies[name].add(batch.columns[name], f"{table.path}: column {name!r}")
@@ -205,18 +206,18 @@ def _raw(feature, column, where, report):
     """Numbers as one column, categories as indicators."""
     if feature.kind == "category":
         return _indicators(feature, as_texts(column), where, report)
-    if kind_of(column) in ("text", "other"):
+    if column_kind(column) in ("text", "other"):
         raise TableError(f"{where} holds {column.type}; the model was fitted on {feature.kind}s")
     return _finite(as_numbers(column), where)[:, None]
 
 
 def _indicators(feature, texts, where, report):
-    codes = {level: i for i, level in enumerate(feature.levels)}
-    numbers = np.array([codes.get(text, -1) for text in texts])
+    places = {level: i for i, level in enumerate(feature.levels)}
+    numbers = np.array([places.get(text, -1) for text in texts])
     new = {text for text in texts[numbers < 0] if text is not None}
     if new:
         report(f"{where} has {_some(new)}, not there at the fit; read as a gap")
-    raw = (numbers[:, None] == np.arange(1, len(codes))).astype(float)
+    raw = (numbers[:, None] == np.arange(1, len(places))).astype(float)
     raw[numbers < 0] = np.nan
     return raw
 
@@ -255,12 +256,14 @@ def _plan_matrix(table, scaled):
         center = None if sparse.issparse(X) else np.nanmean(X, axis=0)
         return Recipe([], list(table.features), center, None, {}, False)
     if sparse.issparse(X):
-        center, mean = None, np.asarray(X.mean(axis=0)).ravel()
-        variance = np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2
+        center, (_, variance) = None, mean_variance_axis(X, axis=0)
+        low, high = X.min(axis=0).toarray(), X.max(axis=0).toarray()
     else:
         center, variance = np.nanmean(X, axis=0), np.nanvar(X, axis=0)
-    spread = np.sqrt(np.maximum(variance, 0))
-    return Recipe([], list(table.features), center, np.where(spread > 0, spread, 1.0), {}, True)
+        low, high = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
+    # The mean of a constant column rounds, so that its variance need not be zero.
+    scale = np.where(low.ravel() < high.ravel(), np.sqrt(variance), 1.0)
+    return Recipe([], list(table.features), center, scale, {}, True)
 
 
 def _apply_matrix(recipe, table):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gnomon.displays._ranking import ROWS_AT_ONCE, average_precision, nearest
+from gnomon.displays.retrieval import ROWS_AT_ONCE, average_precision, nearest
 
 
 def retrieve(estimator, queries, gallery, *, k=10):
@@ -34,8 +34,7 @@ def retrieve(estimator, queries, gallery, *, k=10):
     """
     found = _project(estimator, gallery)
     Z = _project(estimator, queries)
-    parts = [nearest(part, found, k) for part in _parts(Z)]
-    return np.concatenate(parts)
+    return np.concatenate([nearest(Z[rows], found, k) for rows in _slices(len(Z))])
 
 
 def retrieval_score(estimator, queries, query_labels, gallery, gallery_labels):
@@ -79,13 +78,10 @@ def retrieval_score(estimator, queries, query_labels, gallery, gallery_labels):
     ):
         if values.shape != (len(rows),):
             raise ValueError(f"{name} has shape {values.shape}; accepted is ({len(rows)},)")
-    parts, start = [], 0
-    for part in _parts(Z):
-        stop = start + len(part)
-        ranked = labels[nearest(part, found, len(found))]
-        parts.append(average_precision(ranked == asked[start:stop, None]))
-        start = stop
-    precision = np.concatenate(parts)
+    hits = (
+        labels[nearest(Z[rows], found, len(found))] == asked[rows, None] for rows in _slices(len(Z))
+    )
+    precision = np.concatenate([average_precision(part) for part in hits])
     if np.isnan(precision).all():
         raise ValueError("query_labels and gallery_labels have no class in common")
     return float(np.nanmean(precision))
@@ -95,6 +91,5 @@ def _project(estimator, X):
     return np.asarray(estimator.transform(X), dtype=float)
 
 
-def _parts(Z):
-    for start in range(0, len(Z), ROWS_AT_ONCE):
-        yield Z[start : start + ROWS_AT_ONCE]
+def _slices(n_rows):
+    return [slice(start, start + ROWS_AT_ONCE) for start in range(0, n_rows, ROWS_AT_ONCE)]

@@ -1,4 +1,4 @@
-"""Reading tables and matrices from files, whole or piece by piece.
+"""Reading tables and matrices from files, whole or piece by piece; columns as numbers or texts.
 
 A table is a sequence of batches; what fits in memory is one batch. Named columns are Arrow
 arrays; formats that hold a matrix (npz, mtx, svmlight, h5ad) keep it beside their columns.
@@ -7,24 +7,35 @@ arrays; formats that hold a matrix (npz, mtx, svmlight, h5ad) keep it beside the
 import codecs
 import difflib
 import io
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import pyarrow as pa
+import numpy as np
+
+try:
+    import pyarrow as pa
+except ImportError as error:
+    raise ImportError("tables need pyarrow: pip install 'gnomon[cli]'") from error
+import pyarrow.compute as pc
 
 from gnomon.exceptions import TableError
 
 # Larger files are read in batches; the matrix then lies in a file of its own.
 STREAM_ABOVE = 2**29
-BATCH_BYTES = 2**23
-WHOLE_BYTES = 2**25
+# Of a stream a few megabytes are in memory at a time; a whole file is read in larger blocks.
+BATCH_BYTES, WHOLE_BYTES = 2**23, 2**25
+# Rows that are in memory at a time where rows are counted, not bytes.
 BATCH_ROWS = 2**16
 SEPARATORS = {".tsv": "\t", ".tab": "\t"}
 COMPRESSED = (".gz", ".bz2", ".zst")
 CANDIDATES = (",", ";", "\t", "|")
+MICROSECONDS_OF_A_DAY = 86_400e6
 DEFAULTS = {"encoding": "utf-8", "separator": None, "decimal": "."}
+# A text that is a number, with its fraction behind a point or a comma.
+NUMBER = re.compile(r"\s*[-+]?[0-9]+([.,][0-9]+)?(e[-+]?[0-9]+)?\s*", re.IGNORECASE)
 
 
 class Batch(NamedTuple):
@@ -62,7 +73,7 @@ class Table(NamedTuple):
         return pa.chunked_array(chunks, parts[0].type)
 
 
-def read_table(path, *, encoding="utf-8", separator=None, decimal=".") -> Table:
+def open_table(path, *, encoding="utf-8", separator=None, decimal=".") -> Table:
     """The table in a csv, tsv, parquet, feather, npz, mtx, svmlight or h5ad file."""
     path = Path(path)
     _check_file(path)
@@ -144,9 +155,8 @@ def _read_text(path, suffix, encoding, separator, decimal):
         "convert_options": csv.ConvertOptions(strings_can_be_null=True, decimal_point=decimal),
     }
     if large:
-        return _stream(
-            path, lambda: _explained(path, lambda: csv.open_csv(_source(path), **options))
-        )
+        schema = _explained(path, lambda: csv.open_csv(_source(path), **options).schema)
+        return _stream(path, schema, lambda: csv.open_csv(_source(path), **options))
     data = _explained(path, lambda: csv.read_csv(path, **options))
     data = data.rename_columns(_named(_explained(path, lambda: data.column_names)))
     _check_encoding(path, data.schema)
@@ -192,14 +202,13 @@ def _explained(path, read):
         raise TableError(f"{path} cannot be read: {text}") from error
 
 
-def _stream(path, open_reader):
+def _stream(path, schema, pieces):
     """A table whose batches are read when they are asked for."""
-    schema = open_reader().schema
     names = _named(_explained(path, lambda: schema.names))
     _check_encoding(path, schema)
 
     def batches() -> Iterator[Batch]:
-        reader = open_reader()
+        reader = _explained(path, pieces)
         while (piece := _explained(path, lambda: next(reader, None))) is not None:
             columns = [pa.chunked_array([column]) for column in piece.columns]
             yield Batch(piece.num_rows, dict(zip(names, columns, strict=True)))
@@ -214,22 +223,7 @@ def _read_parquet(path):
     size = sum(file.metadata.row_group(i).total_byte_size for i in range(file.num_row_groups))
     if size <= STREAM_ABOVE:
         return _from_arrow(path, _explained(path, file.read))
-
-    def open_reader():
-        pieces = parquet.ParquetFile(path).iter_batches(batch_size=BATCH_ROWS)
-        return _Reader(file.schema_arrow, pieces)
-
-    return _stream(path, open_reader)
-
-
-class _Reader:
-    """Batches with a schema, as Arrow's readers have it."""
-
-    def __init__(self, schema, pieces):
-        self.schema, self._pieces = schema, pieces
-
-    def __next__(self):
-        return next(self._pieces)
+    return _stream(path, file.schema_arrow, lambda: file.iter_batches(batch_size=BATCH_ROWS))
 
 
 def _read_feather(path):
@@ -237,13 +231,9 @@ def _read_feather(path):
 
     if path.stat().st_size <= STREAM_ABOVE:
         return _from_arrow(path, _explained(path, lambda: feather.read_table(path)))
-
-    def open_reader():
-        file = ipc.open_file(pa.memory_map(str(path)))
-        pieces = (file.get_batch(i) for i in range(file.num_record_batches))
-        return _Reader(file.schema, pieces)
-
-    return _explained(path, lambda: _stream(path, open_reader))
+    file = _explained(path, lambda: ipc.open_file(pa.memory_map(str(path))))
+    numbers = range(file.num_record_batches)
+    return _stream(path, file.schema, lambda: (file.get_batch(i) for i in numbers))
 
 
 def _read_matrix(path):
@@ -269,3 +259,81 @@ def _nearest(name, names):
 def _enumerate(names, most=12):
     shown = ", ".join(map(repr, names[:most]))
     return shown + (f" and {len(names) - most} more" if len(names) > most else "") or "none"
+
+
+def column_kind(column) -> str:
+    """What a column holds: number, date, text, empty or other."""
+    kinds = {
+        "empty": pa.types.is_null,
+        "number": _is_number,
+        "date": pa.types.is_temporal,
+        "text": _is_text,
+    }
+    kind = _value_type(column.type)
+    return next((name for name, holds in kinds.items() if holds(kind)), "other")
+
+
+def as_values(column) -> np.ndarray:
+    """A column without its gaps in its own type: integers, booleans, floats, else texts."""
+    column = _decoded(column).drop_null()
+    if pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):
+        return column.to_numpy(zero_copy_only=False)
+    return as_numbers(column) if column_kind(column) == "number" else as_texts(column)
+
+
+def as_numbers(column) -> np.ndarray:
+    """A column of numbers, booleans or dates (in days) as floats, NaN in the gaps."""
+    if pa.types.is_temporal(column.type):
+        return _as_days(column)
+    column = _decoded(column).cast(pa.float64(), safe=False)
+    return np.array(column.to_numpy(zero_copy_only=False), dtype=float)
+
+
+def as_texts(column) -> np.ndarray:
+    """A column as strings, None in the gaps."""
+    column = _decoded(column)
+    if pa.types.is_floating(column.type):
+        column = _without_fraction(column)
+    # A text that occurs often is one object.
+    coded = column.cast(pa.string()).combine_chunks().dictionary_encode()
+    levels = np.array([*coded.dictionary.to_pylist(), None], dtype=object)
+    return levels[pc.fill_null(coded.indices, len(levels) - 1).to_numpy()]
+
+
+def _decoded(column):
+    """A column of categories as the values that they stand for."""
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def _without_fraction(column):
+    """Whole numbers as integers, so that class 1.0 reads 1; NaN is a gap."""
+    column = pc.if_else(pc.is_nan(column), None, column)
+    whole = pc.all(pc.equal(column, pc.floor(column))).as_py()
+    return column.cast(pa.int64(), safe=False) if whole else column
+
+
+def _as_days(column):
+    """Dates and durations in days, times of the day in hours."""
+    kind = column.type
+    if pa.types.is_duration(kind):
+        column, per_unit = column.cast(pa.duration("us")), MICROSECONDS_OF_A_DAY
+    elif pa.types.is_time(kind):
+        column, per_unit = column.cast(pa.time64("us")), MICROSECONDS_OF_A_DAY / 24
+    else:
+        zone = getattr(kind, "tz", None)
+        column, per_unit = column.cast(pa.timestamp("us", zone)), MICROSECONDS_OF_A_DAY
+    micros = column.cast(pa.int64()).cast(pa.float64(), safe=False)
+    return np.array(micros.to_numpy(zero_copy_only=False), dtype=float) / per_unit
+
+
+def _value_type(kind):
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _is_number(kind):
+    number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    return number or pa.types.is_decimal(kind) or pa.types.is_boolean(kind)
+
+
+def _is_text(kind):
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view()

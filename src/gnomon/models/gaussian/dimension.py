@@ -13,7 +13,9 @@ from gnomon.linalg.eigen import Spectrum
 from gnomon.models.gaussian import gaps
 from gnomon.models.gaussian.ppca import closed_form
 
+# Folds of the rows: each costs a decomposition.
 FOLDS = 5
+# The most components that are tried.
 MOST = 100
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gnomon.inference.loop import Run, iterate
-from gnomon.linalg.data import Data, Weighted, as_data, center, check_spread, has_gaps
+from gnomon.linalg.data import center, check_spread, has_gaps, weighted
 from gnomon.models.gaussian import dimension, em, gaps, ppca
 from gnomon.stats.gaussian import View
 
@@ -57,11 +57,6 @@ def fit(problem: Problem, settings: Settings, loop) -> PpcaFit:
         if has_gaps(problem.X):
             return _fit_gaps(problem, settings, loop)
         return _fit_complete(problem, settings, loop)
-
-
-def weighted(X, weights) -> Data:
-    """Rows as data, weighted where there are weights."""
-    return as_data(X) if weights is None else Weighted(as_data(X), weights)
 
 
 def _fit_complete(problem, settings, loop):

@@ -62,9 +62,9 @@ def group_rows(X, groups, weights=None, shift=None) -> Patterns:
     if shift is None:
         shift = _observed_means(X, mask, weights)
     filled = np.where(mask, X - shift, 0.0)[order]
-    floors = NOISE_FLOOR * _variances(filled, mask[order], weights[order], groups)
-    observed = mask[first].astype(float)
-    return Patterns(filled, observed, starts, order, weights[order], groups, shift, floors)
+    observed, floors = mask[first].astype(float), np.zeros(groups.max() + 1)
+    data = Patterns(filled, observed, starts, order, weights[order], groups, shift, floors)
+    return data._replace(floors=NOISE_FLOOR * variances(data))
 
 
 def inputs(X, weights=None) -> Patterns:
@@ -89,9 +89,21 @@ def select(data: Patterns, mask) -> Patterns:
     )
 
 
+def group_sizes(data: Patterns) -> np.ndarray:
+    """Number of observed entries of each group of columns (g,), by weight."""
+    counts = np.add.reduceat(data.weights, data.starts[:-1]) @ data.observed
+    return np.bincount(data.groups, counts)
+
+
 def n_observed(data: Patterns) -> float:
     """Number of observed entries, by weight."""
-    return float(np.add.reduceat(data.weights, data.starts[:-1]) @ data.observed.sum(axis=1))
+    return float(group_sizes(data).sum())
+
+
+def variances(data: Patterns) -> np.ndarray:
+    """Mean squared deviation of the observed entries of each group of columns (g,), by weight."""
+    squares = np.bincount(data.groups, data.weights @ data.X**2)
+    return squares / np.maximum(group_sizes(data), 1)
 
 
 def squared_norm(data: Patterns) -> float:
@@ -284,10 +296,7 @@ def _noise(data, theta, ZZ, XZ):
     """Mean squared residual of each group of columns with the given loadings."""
     explained = 2 * XZ - np.einsum("dj,djk->dk", theta, ZZ)
     squares = np.einsum("r,rj->j", data.weights, data.X**2) - np.sum(theta * explained, axis=1)
-    counts = np.add.reduceat(data.weights, data.starts[:-1]) @ data.observed
-    groups = len(data.floors)
-    sums = np.bincount(data.groups, squares, groups), np.bincount(data.groups, counts, groups)
-    return np.maximum(sums[0] / sums[1], data.floors)
+    return np.maximum(np.bincount(data.groups, squares) / group_sizes(data), data.floors)
 
 
 def _absorb(theta, second, shift, noise, centred):
@@ -309,9 +318,3 @@ def _batches(starts, q):
 
 def _observed_means(X, mask, weights):
     return (weights @ np.where(mask, X, 0.0)) / np.maximum(weights @ mask, np.finfo(float).tiny)
-
-
-def _variances(filled, mask, weights, groups):
-    """Mean square of the observed entries of each group of columns."""
-    squares, counts = weights @ filled**2, weights @ mask
-    return np.bincount(groups, squares) / np.maximum(np.bincount(groups, counts), 1)

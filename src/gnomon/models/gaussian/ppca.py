@@ -12,19 +12,15 @@ from typing import NamedTuple
 import numpy as np
 
 from gnomon.inference import subspace
+from gnomon.inference.subspace import EXTRA, SINGLE_ABOVE, starting_block
 from gnomon.linalg import eigen
 from gnomon.linalg.data import Data
-from gnomon.linalg.eigen import Spectrum, fix_signs
+from gnomon.linalg.eigen import Spectrum
+from gnomon.linalg.solve import fix_signs
 from gnomon.stats.gaussian import NOISE_FLOOR, View
 
-# Directions beyond those asked for with which the subspace starts.
-EXTRA = 10
-# Rows whose random mixtures are the start: enough to lean towards the leading axes.
-SAMPLED_ROWS = 4000
 # Blocks of directions kept before the basis is cut: here rather time than memory.
 MOST_BLOCKS = 5
-# Below this tolerance per entry, products in single precision are not exact enough.
-SINGLE_ABOVE = 1e-9
 
 
 class Maximum(NamedTuple):
@@ -87,17 +83,6 @@ def leading_spectrum(X: Data, k, rng, *, solver="auto", tol=1e-7, max_rounds=100
     if solver == "dual" or 4 * (k + EXTRA) >= min(X.shape):
         return eigen.from_dual(X, k) if X.shape[0] < X.shape[1] else eigen.from_moments(X, k)
     return _from_products(X, k, rng, tol, max_rounds)
-
-
-def starting_block(X: Data, k, rng) -> np.ndarray:
-    """Random mixtures (d, k) of sampled rows: a start that leans towards the leading axes."""
-    n = X.shape[0]
-    size = min(n, max(SAMPLED_ROWS, 20 * k))
-    try:
-        rows = X.rows(np.sort(rng.choice(n, size, replace=False)))
-    except TypeError:
-        rows, size = X, n
-    return rows.T @ rng.standard_normal((size, k)).astype(X.dtype)
 
 
 def _from_products(X, k, rng, tol, max_rounds):

@@ -18,8 +18,8 @@ from scipy import sparse
 from gnomon.inference.loop import Run, iterate
 from gnomon.linalg import graph
 from gnomon.linalg.data import Centered, as_data, center, check_spread, has_gaps
-from gnomon.linalg.eigen import fix_signs
 from gnomon.linalg.mixed import Mixed
+from gnomon.linalg.solve import fix_signs
 from gnomon.models.gaussian import fit as gaussian_fit
 from gnomon.models.gaussian import gaps as gaussian_gaps
 from gnomon.models.gaussian import ppca

@@ -19,9 +19,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from gnomon.linalg import graph
 from gnomon.linalg.data import Data
-from gnomon.linalg.lanczos import Density, Krylov, apply, density, lanczos
+from gnomon.linalg.graph import (
+    Density,
+    Krylov,
+    apply,
+    component_basis,
+    density,
+    lanczos,
+    normalized,
+)
 from gnomon.stats.gaussian import NOISE_FLOOR
 
 # Lanczos steps in a round: 1 / v is smooth, and the log likelihood of 1,400 rows is then right to a
@@ -76,8 +83,8 @@ class Statistics(NamedTuple):
 
 def link(X: Data, A, rng, steps: int = STEPS) -> Linked:
     """Centred rows with the normalised adjacency of their links, and its spectrum."""
-    S = graph.normalized(A)
-    theta, counts = density(S, graph.component_basis(A), rng)
+    S = normalized(A)
+    theta, counts = density(S, component_basis(A), rng)
     spectrum = Density(eigenvalues(theta), counts)
     return Linked(X, X.squared_norm, S.astype(X.dtype), spectrum, steps=steps)
 

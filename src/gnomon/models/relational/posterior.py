@@ -12,8 +12,7 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
 from gnomon.linalg.data import Data
-from gnomon.linalg.graph import normalized
-from gnomon.linalg.lanczos import COLUMNS, apply, lanczos, unit_rule
+from gnomon.linalg.graph import COLUMNS, apply, lanczos, normalized, unit_rule
 from gnomon.linalg.solve import stacked_covariances
 from gnomon.models.gaussian.gaps import BATCH_ENTRIES
 from gnomon.models.relational import model

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gnomon.inference.loop import Method, Run, iterate, momentum, settled
-from gnomon.linalg import eigen, graph
+from gnomon.linalg import eigen
 from gnomon.linalg.blocks import Blocks
 from gnomon.linalg.data import Centered, Data, center
-from gnomon.linalg.lanczos import apply, lanczos, unit_rule
+from gnomon.linalg.graph import apply, lanczos, normalized, unit_rule
 from gnomon.linalg.mixed import Mixed
 from gnomon.models.gaussian.ppca import leading_spectrum
 from gnomon.models.relational import model
@@ -274,7 +274,7 @@ def _folds(task, start_axes) -> Iterator[Fold]:
     n, rng = task.X.shape[0], task.rng
     ranks = np.argsort(np.argsort((task.data.X @ task.axes[:, :1])[:, 0]))
     number = (rng.permutation(n) % FOLDS)[ranks]
-    S = graph.normalized(task.A).astype(task.X.dtype)
+    S = normalized(task.A).astype(task.X.dtype)
     for fold in range(min(FOLDS, math.ceil(FOLDS * HELD_OUT / n))):
         kept = np.flatnonzero(number != fold)
         mean, centered = center(task.X.rows(kept))

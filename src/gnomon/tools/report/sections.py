@@ -1,9 +1,17 @@
-"""The sections of the report that are text, tables and small charts."""
+"""The sections of the report that are text, tables and small charts.
+
+Charts are SVG drawn with classes, so that the page's style colours them. Every text is escaped;
+nothing has a style attribute, which the page's policy would refuse.
+"""
 
 import numpy as np
+from markupsafe import Markup, escape
 
-from gnomon.tools.report import charts
-
+# Of a chart in its own units: its width, room for names and numbers beside it, height of a bar.
+WIDTH, LEFT, RIGHT, ROW = 560, 190, 70, 22
+# Where a plot with axes has its left and lower end.
+PLOT_LEFT, PLOT_BOTTOM = 80, 172
+# What can be taken in at a glance.
 MOST_ROWS = 15
 MOST_FEATURES = 25
 MOST_AXES = 6
@@ -25,12 +33,6 @@ def facts(subject):
     if subject.score is not None:
         pairs.append((f"{subject.score.value:.3f}", f"held-out {subject.score.name}"))
     return pairs
-
-
-def lead(subject):
-    """One sentence under the title."""
-    target = f", target {subject.asked.target!r}" if subject.asked.target else ""
-    return f"{type(subject.model).__name__} of {subject.table.path.name}{target}"
 
 
 def picture_hint(subject):
@@ -58,17 +60,12 @@ def score(subject):
     if found.baseline is not None:
         rows.append(("a constant guess", found.baseline, None, None))
     values = [v for row in rows for v in row[1:] if v is not None]
-    bounds = (0.0, 1.0) if name == "accuracy" else (min(*values, 0.0), max(values))
-    if name not in ("accuracy", "R²"):
-        pad = (high - low) or 1.0
-        bounds = (low - pad, high + pad)
-    return {
-        "sentence": sentence,
-        "chart": charts.intervals(rows, *bounds),
-        "method": "Cross-validation over the labelled rows; unlabelled rows stay in training."
-        if found.control is not None
-        else "Cross-validation.",
-    }
+    pad = (high - low) or 1.0
+    bounds = {"accuracy": (0.0, 1.0), "R²": (min(*values, 0.0), max(values))}
+    chart = draw_intervals(rows, *bounds.get(name, (low - pad, high + pad)))
+    labelled = " over the labelled rows; unlabelled rows stay in training"
+    method = f"Cross-validation{'' if found.control is None else labelled}."
+    return {"sentence": sentence, "chart": chart, "method": method}
 
 
 def _verdict(found):
@@ -90,18 +87,16 @@ def labels(subject):
     given = subject.ready.y[subject.labelled]
     names, counts = np.unique(given.astype(str), return_counts=True)
     order = np.argsort(-counts, kind="stable")[:MOST_ROWS]
-    pale = None
+    names, counts = names[order], counts[order]
+    texts, pale, more = [f"{count}" for count in counts], None, ""
     if subject.predicted is not None:
         open_rows = subject.predicted[~subject.labelled].astype(str)
-        pale = [counts[i] + int((open_rows == names[i]).sum()) for i in order]
-    texts = [f"{counts[i]}" for i in order]
-    if pale is not None:
-        extra = [total - counts[i] for total, i in zip(pale, order, strict=True)]
-        texts = [f"{t} + {e}" if e else t for t, e in zip(texts, extra, strict=True)]
-    more = "; lighter: rows without a label that are predicted so" if pale is not None else ""
+        extra = [int((open_rows == name).sum()) for name in names]
+        texts = [f"{text} + {e}" if e else text for text, e in zip(texts, extra, strict=True)]
+        pale, more = counts + extra, "; lighter: rows without a label that are predicted so"
     return {
         "sentence": f"{len(given)} of {len(subject.ready.y)} rows have a label{more}.",
-        "chart": charts.bars([names[i] for i in order], counts[order], texts, pale=pale),
+        "chart": draw_bars(names, counts, texts, pale=pale),
     }
 
 
@@ -138,14 +133,20 @@ def next_labels(subject):
     return {
         "hint": "The rows whose class the model knows least; a label there teaches it most.",
         "names": ["most likely", "next", "entropy (1 = no idea)"],
-        "rows": [_likely(subject, i, classes, f"{entropy[i]:.2f}") for i in rows],
+        "rows": [
+            _row(subject, i, [*_likely(subject, i, classes), f"{entropy[i]:.2f}"]) for i in rows
+        ],
     }
 
 
-def _likely(subject, i, classes, last):
-    first, second = np.argsort(-subject.proba[i], kind="stable")[:2]
-    cells = [f"{classes[k]} ({subject.proba[i, k]:.0%})" for k in (first, second)]
-    return {"id": str(subject.ready.ids[i]), "index": int(i), "cells": [*cells, last]}
+def _likely(subject, i, classes):
+    """The two most likely classes of a row, with their probabilities."""
+    top = np.argsort(-subject.proba[i], kind="stable")[:2]
+    return [f"{classes[k]} ({subject.proba[i, k]:.0%})" for k in top]
+
+
+def _row(subject, i, cells):
+    return {"id": str(subject.ready.ids[i]), "index": int(i), "cells": cells}
 
 
 def doubtful(subject):
@@ -154,20 +155,14 @@ def doubtful(subject):
         return None
     classes = np.asarray(subject.model.classes_).astype(str)
     given = np.array([str(value) for value in subject.ready.y])
-    differ = subject.labelled & (subject.predicted.astype(str) != given)
-    rows = np.flatnonzero(differ)
+    rows = np.flatnonzero(subject.labelled & (subject.predicted.astype(str) != given))
     rows = rows[np.argsort(-subject.proba[rows].max(axis=1), kind="stable")[:10]]
     if len(rows) == 0:
         return None
     return {
         "names": ["label", "most likely", "next"],
-        "rows": [_doubt(_likely(subject, i, classes, given[i])) for i in rows],
+        "rows": [_row(subject, i, [given[i], *_likely(subject, i, classes)]) for i in rows],
     }
-
-
-def _doubt(row):
-    *likely, given = row["cells"]
-    return row | {"cells": [given, *likely]}
 
 
 def loadings(subject):
@@ -177,17 +172,12 @@ def loadings(subject):
     if components is None or components.shape[1] != len(names):
         return None
     components = np.asarray(components[:MOST_AXES], dtype=float)
-    deviations = getattr(subject.model, "loadings_sd_", None)
+    unknown = np.full(components.shape, np.nan)
+    sd = np.asarray(getattr(subject.model, "loadings_sd_", unknown))[: len(components)]
     top = np.argsort(-np.abs(components).max(axis=0), kind="stable")[:MOST_FEATURES]
     greatest = np.abs(components).max() or 1.0
-    rows = []
-    for j in top:
-        sd = None if deviations is None else np.asarray(deviations)[: len(components), j]
-        cells = [
-            _cell(value, greatest, None if sd is None else sd[k])
-            for k, value in enumerate(components[:, j])
-        ]
-        rows.append({"name": names[j], "cells": cells})
+    pairs = {j: zip(components[:, j], sd[:, j], strict=True) for j in top}
+    rows = [{"name": names[j], "cells": [_cell(*c, greatest) for c in pairs[j]]} for j in top]
     left = len(names) - len(top)
     more = f" {left} features with smaller ones are left out." if left else ""
     return {
@@ -197,10 +187,10 @@ def loadings(subject):
     }
 
 
-def _cell(value, greatest, sd):
+def _cell(value, sd, greatest):
     step = round(5 * abs(value) / greatest)
     kind = "" if step == 0 else f"{'p' if value > 0 else 'n'}{step}"
-    title = "" if sd is None else f"± {sd:.3f}"
+    title = "" if np.isnan(sd) else f"± {sd:.3f}"
     return {"text": f"{value:.2f}", "kind": kind, "title": title}
 
 
@@ -220,15 +210,14 @@ def _relevance(subject):
         text = "Relevance of each axis: how far it spreads the rows beyond noise."
     if shares is None or np.ndim(shares) != 1:
         return None
-    names = [f"z{j + 1}" for j in range(len(shares))]
-    bars = list(zip(names, np.asarray(shares, dtype=float), strict=True))[:MOST_ROWS]
+    bars = [[(f"z{j + 1}", share)] for j, share in enumerate(shares)]
     target = first_of(model, "target_share_")
     if target is not None and np.ndim(target) == 1:
         text = "Share of the variance of the features, and of the target, along each axis."
-        target_bars = [(f"{n}, target", float(v)) for n, v in zip(names, target, strict=True)]
-        bars = [bar for pair in zip(bars, target_bars, strict=False) for bar in pair][:MOST_ROWS]
-    values = [value for _, value in bars]
-    svg = charts.bars([name for name, _ in bars], values, [f"{v:.3g}" for v in values])
+        for j, share in enumerate(target):
+            bars[j].append((f"z{j + 1}, target", share))
+    names, values = zip(*[bar for axis in bars for bar in axis][:MOST_ROWS], strict=True)
+    svg = draw_bars(names, values, [f"{v:.3g}" for v in values])
     return {"key": "relevance", "title": "What each axis carries", "text": text, "svg": svg}
 
 
@@ -241,22 +230,17 @@ def _dimension(subject):
     curve = _criterion(subject)
     if curve is None or len(curve[0]) < 2:
         return None
-    return {
-        "key": "dimension",
-        "title": "How many dimensions",
-        "text": f"{curve[3]}, with one standard deviation over splits; the chosen number is "
-        "coloured.",
-        "svg": charts.curve(*curve[:3], subject.Z.shape[1]),
-    }
+    *points, name = curve
+    text = f"{name}, with one standard deviation over splits; the chosen number is coloured."
+    svg = draw_curve(*points, subject.Z.shape[1])
+    return {"key": "dimension", "title": "How many dimensions", "text": text, "svg": svg}
 
 
 def _criterion(subject):
-    """Numbers of dimensions tried, mean and spread of a criterion, and its name."""
+    """Numbers of dimensions tried, mean and deviation of a criterion, and its name."""
     if subject.choice is not None:
-        rows = subject.choice.rows
-        tried = [row.n_components for row in rows]
-        name = f"{subject.choice.criterion.capitalize()} on held-out rows"
-        return tried, [row.mean for row in rows], [row.sd for row in rows], name
+        _, tried, means, sds = zip(*subject.choice.rows, strict=True)
+        return tried, means, sds, f"{subject.choice.criterion.capitalize()} on held-out rows"
     found = getattr(subject.model, "criterion_", None)
     if not isinstance(found, dict) or not {"n_components", "mean", "std"} <= found.keys():
         return None
@@ -272,7 +256,7 @@ def _convergence(subject):
     text = f"The objective over {len(objective)} iterations; " + (
         "it settled." if settled else "it had not settled when the fit ended."
     )
-    svg = charts.line(objective, "iteration")
+    svg = draw_line(objective, "iteration")
     return {"key": "convergence", "title": "Convergence", "text": text, "svg": svg}
 
 
@@ -289,6 +273,128 @@ def _gaps(subject):
     n = subject.ready.X.shape[0]
     top = [j for j in np.argsort(-counts, kind="stable")[:MOST_ROWS] if counts[j]]
     names = [subject.ready.recipe.names[j] for j in top]
-    svg = charts.bars(names, counts[top], [f"{counts[j] / n:.1%}" for j in top])
+    svg = draw_bars(names, counts[top], [f"{counts[j] / n:.1%}" for j in top])
     text = f"{int(counts.sum()):,} cells are empty, in {int((counts > 0).sum())} features."
     return {"key": "gaps", "title": "Gaps", "text": text, "svg": svg}
+
+
+def draw_bars(names, values, texts, *, pale=None) -> Markup:
+    """Horizontal bars with a name on the left and a text on the right.
+
+    ``pale`` are lengths drawn behind in a lighter shade.
+    """
+    values = np.asarray(values, dtype=float)
+    longest = max(np.max(values), np.max(pale) if pale is not None else 0, 1e-300)
+    room = WIDTH - LEFT - RIGHT
+    parts = []
+    for i, (name, value, text) in enumerate(zip(names, values, texts, strict=True)):
+        y = i * ROW
+        if pale is not None:
+            parts.append(_rect(y, room * pale[i] / longest, "pale"))
+        parts.append(_rect(y, room * value / longest, "fill"))
+        parts.append(_text(LEFT - 8, y + 14, _short(name), "end", title=name))
+        end = LEFT + room * max(value, 0 if pale is None else pale[i]) / longest
+        parts.append(_text(end + 6, y + 14, text, "start", "soft"))
+    return _svg(parts, len(values) * ROW + 2)
+
+
+def draw_line(values, label) -> Markup:
+    """A curve against the number of the iteration."""
+    values = np.asarray(values, dtype=float)
+    x = PLOT_LEFT + (WIDTH - PLOT_LEFT - 20) * np.linspace(0, 1, len(values))
+    low, high = float(values.min()), float(values.max())
+    y = PLOT_BOTTOM - (PLOT_BOTTOM - 14) * (values - low) / (high - low or 1)
+    keep = np.unique(np.linspace(0, len(values) - 1, min(len(values), 400)).astype(int))
+    path = " ".join(f"{x[i]:.1f},{y[i]:.1f}" for i in keep)
+    parts = [
+        Markup('<polyline class="line" points="{}"/>').format(path),
+        _text(PLOT_LEFT, PLOT_BOTTOM + 18, "1", "middle", "soft"),
+        _text(WIDTH - 20, PLOT_BOTTOM + 18, f"{len(values)}", "end", "soft"),
+    ]
+    return _svg([*parts, *_axes(f"{low:.6g}", f"{high:.6g}", label, 18)], PLOT_BOTTOM + 28)
+
+
+def draw_intervals(rows, low, high) -> Markup:
+    """A dot for each (name, value, lower, upper), with a whisker where there is an interval."""
+    room = WIDTH - LEFT - RIGHT
+
+    def at(value):
+        return LEFT + room * (min(max(value, low), high) - low) / (high - low or 1)
+
+    parts = [
+        _text(at(low), len(rows) * 28 + 14, f"{low:.3g}", "middle", "soft"),
+        _text(at(high), len(rows) * 28 + 14, f"{high:.3g}", "middle", "soft"),
+    ]
+    for i, (name, value, lower, upper) in enumerate(rows):
+        y = i * 28 + 12
+        parts.append(_rule(at(low), at(high), y, "grid"))
+        if lower is not None:
+            parts.append(_rule(at(lower), at(upper), y, "whisker"))
+        parts.append(_dot(at(value), y, 5, i == 0))
+        parts.append(_text(LEFT - 8, y + 4, name, "end"))
+        parts.append(_text(WIDTH - RIGHT + 8, y + 4, f"{value:.3f}", "start", "soft"))
+    return _svg(parts, len(rows) * 28 + 22)
+
+
+def draw_curve(x, mean, sd, chosen) -> Markup:
+    """Means with whiskers against whole numbers, the chosen one marked."""
+    mean, sd = np.asarray(mean, dtype=float), np.asarray(sd, dtype=float)
+    low, high = float((mean - sd).min()), float((mean + sd).max())
+    at_x = PLOT_LEFT + 12 + (WIDTH - PLOT_LEFT - 40) * np.arange(len(x)) / max(1, len(x) - 1)
+    heights = (np.array([mean - sd, mean, mean + sd]) - low) / (high - low or 1)
+    at_y = PLOT_BOTTOM - (PLOT_BOTTOM - 14) * heights
+    every = max(1, len(x) // 14)
+    parts = _axes(f"{low:.5g}", f"{high:.5g}", "dimensions", 34)
+    for i, number in enumerate(x):
+        whisker = '<line class="axis" x1="{0:.1f}" x2="{0:.1f}" y1="{1:.1f}" y2="{2:.1f}"/>'
+        parts.append(Markup(whisker).format(at_x[i], at_y[0, i], at_y[2, i]))
+        is_chosen = number == chosen
+        parts.append(_dot(at_x[i], at_y[1, i], 6 if is_chosen else 4, is_chosen))
+        if i % every == 0 or is_chosen:
+            parts.append(_text(at_x[i], PLOT_BOTTOM + 18, f"{number}", "middle", "soft"))
+    return _svg(parts, PLOT_BOTTOM + 38)
+
+
+def _axes(low, high, label, below):
+    """The line at the bottom, the lowest and highest value beside it, a name under it."""
+    return [
+        _rule(PLOT_LEFT, WIDTH - 10, PLOT_BOTTOM, "axis"),
+        _text(PLOT_LEFT - 6, PLOT_BOTTOM, low, "end", "soft"),
+        _text(PLOT_LEFT - 6, 18, high, "end", "soft"),
+        _text((PLOT_LEFT + WIDTH) / 2, PLOT_BOTTOM + below, label, "middle", "soft"),
+    ]
+
+
+def _dot(x, y, radius, marked):
+    shade = "fill" if marked else "grey"
+    return Markup('<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="{}"/>').format(shade, x, y, radius)
+
+
+def _rect(y, length, shade):
+    return Markup('<rect class="{}" x="{}" y="{}" width="{:.1f}" height="{}" rx="2"/>').format(
+        shade, LEFT, y + 3, max(length, 0.5), ROW - 7
+    )
+
+
+def _rule(x1, x2, y, shade):
+    return Markup('<line class="{}" x1="{:.1f}" x2="{:.1f}" y1="{}" y2="{}"/>').format(
+        shade, x1, x2, y, y
+    )
+
+
+def _text(x, y, text, anchor, shade="", title=None):
+    inner = escape(text) if title is None else Markup("{}<title>{}</title>").format(text, title)
+    return Markup('<text x="{:.1f}" y="{:.1f}" text-anchor="{}" class="{}">{}</text>').format(
+        x, y, anchor, shade, inner
+    )
+
+
+def _short(name, most=22):
+    return name if len(name) <= most else name[: most - 1] + "…"
+
+
+def _svg(parts, height):
+    inner = Markup("").join(parts)
+    return Markup(
+        '<svg class="chart" viewBox="0 0 {} {}" role="img" xmlns="http://www.w3.org/2000/svg">{}</svg>'
+    ).format(WIDTH, height, inner)

@@ -1,0 +1,245 @@
+"""What `BSDR` and `BSDRRegressor` share: checked settings, the latent posterior, what is kept."""
+
+import warnings
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from gnomon.estimators._base import LatentPosterior
+from gnomon.estimators._door import (
+    check_integer,
+    check_option,
+    check_real,
+    generator,
+    read_data,
+)
+from gnomon.estimators._fit import IterativeFit
+from gnomon.linalg.data import Centered, as_data
+from gnomon.models.bsdr.factors import Gamma
+from gnomon.models.bsdr.fit import BsdrFit, Settings
+from gnomon.models.bsdr.gibbs import (
+    LEAST_DRAWS,
+    LEAST_ESS,
+    MOST_RHAT,
+    Sampling,
+    merge_chains,
+)
+from gnomon.models.bsdr.inputs import latent_variances
+from gnomon.models.bsdr.predict import covariance_of_draws
+
+# Loadings below this share of the largest are those of features that a rowwise prior switched off.
+SUPPORT_ABOVE = 0.03
+
+
+class BayesianReduction(
+    ClassNamePrefixFeaturesOutMixin, IterativeFit, TransformerMixin, BaseEstimator
+):
+    """A projection with its classifier or regression; transform is E[z | x]."""
+
+    def transform(self, X):
+        """Posterior mean of the latent variables of every row, E[z | x].
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        Z : ndarray of shape (n_samples, n_components)
+        """
+        X = self._read(X)
+        return self._project(X).astype(X.dtype, copy=False)
+
+    def posterior(self, X):
+        """Posterior of the latent variables of every row, mean and covariance of z given x.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        posterior : LatentPosterior
+            Named tuple (mean, covariance) with arrays of shape (n_samples, n_components) and
+            (n_samples, n_components, n_components). The covariance has the latent noise and
+            the uncertainty of the projection.
+        """
+        X = self._read(X)
+        Z = np.asarray(self._project(X), dtype=float)
+        if self.inference == "gibbs":
+            return LatentPosterior(Z, self._drawn_covariance(X, Z))
+        return LatentPosterior(Z, self._latent_variances(X, Z)[:, :, None] * np.eye(Z.shape[1]))
+
+    def get_support(self, indices=False):
+        """Mask or indices of the features that the projection uses.
+
+        Parameters
+        ----------
+        indices : bool, default=False
+            Whether to return indices in place of a mask.
+
+        Returns
+        -------
+        support : ndarray
+            Features whose `feature_relevance_` is more than 0.03 of the largest. With
+            ``prior="row"`` the others have been switched off by their precisions.
+        """
+        check_is_fitted(self)
+        mask = self.feature_relevance_ > SUPPORT_ABOVE * self.feature_relevance_.max()
+        return np.flatnonzero(mask) if indices else mask
+
+    def to_arviz(self):
+        """The draws as ArviZ takes them.
+
+        Returns
+        -------
+        data : arviz.InferenceData or xarray.DataTree
+            The former with ArviZ 0.x, the latter with 1.x; the group "posterior" has the
+            entries of `draws_`.
+        """
+        check_is_fitted(self)
+        if self.inference != "gibbs":
+            raise ValueError(f"inference == {self.inference!r}; to_arviz needs 'gibbs'")
+        import arviz
+
+        if int(arviz.__version__.split(".")[0]) >= 1:
+            return arviz.from_dict({"posterior": dict(self.draws_)})
+        return arviz.from_dict(posterior=dict(self.draws_))
+
+    @property
+    def _n_features_out(self):
+        return self.n_components_
+
+    def __sklearn_tags__(self):
+        """Sparse X and both float types are welcome; y is needed."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _settings(self, n_features) -> Settings:
+        """The parameters, checked."""
+        return Settings(
+            n_components=self._n_components(n_features),
+            prior=check_option("prior", self.prior, ("auto", "entry", "column", "row")),
+            projection_prior=self._projection_prior(),
+            weight_prior=read_prior("weight_prior", self.weight_prior),
+            latent_noise=check_real("latent_noise", self.latent_noise, low=0, open_low=True),
+            standardize=check_option("standardize", self.standardize, (True, False)),
+            n_init=None if self.n_init == "auto" else check_integer("n_init", self.n_init, low=1),
+            max_iter=check_integer("max_iter", self.max_iter, low=1),
+            tol=check_real("tol", self.tol, low=0),
+            rng=generator(self.random_state),
+            sampling=self._sampling(),
+        )
+
+    def _n_components(self, n_features):
+        if self.n_components == "auto":
+            return None
+        high_is = ", the number of features"
+        return check_integer(
+            "n_components", self.n_components, low=1, high=n_features, high_is=high_is
+        )
+
+    def _projection_prior(self):
+        if isinstance(self.projection_prior, str):
+            check_option("projection_prior", self.projection_prior, ("auto",))
+            return None
+        return read_prior("projection_prior", self.projection_prior, "'auto' and ")
+
+    def _sampling(self):
+        """How to draw, None for a variational fit; a checkpoint does not watch the draws."""
+        sampling = Sampling(
+            n_chains=check_integer("n_chains", self.n_chains, low=1),
+            n_draws=check_integer("n_draws", self.n_draws, low=LEAST_DRAWS),
+            n_warmup=check_integer("n_warmup", self.n_warmup, low=0),
+            watch=None if hasattr(self.callback, "resume") else self.callback,
+        )
+        drawn = check_option("inference", self.inference, ("variational", "gibbs")) == "gibbs"
+        return sampling if drawn else None
+
+    def _keep(self, found: BsdrFit, dtype):
+        """Fitted attributes; those of draws are forgotten where there are none."""
+        self.n_components_ = found.loadings.shape[1]
+        self.components_ = found.loadings.T.astype(dtype)
+        self.loadings_sd_ = found.loadings_sd.T.astype(dtype)
+        self.mean_ = found.inputs.mean.astype(dtype)
+        self.relevance_, self.kept_ = found.relevance, found.kept
+        self.feature_relevance_ = found.feature_relevance
+        self.weights_, self.bias_, self.weights_covariance_ = found.B[1:], found.B[0], found.C
+        self._inputs, self._precisions = found.inputs, found.precisions
+        for name in ("draws_", "rhat_", "ess_"):
+            self.__dict__.pop(name, None)
+        if found.draws is not None:
+            self.draws_, self.rhat_, self.ess_ = found.draws
+        self._warn(found)
+
+    def _warn(self, found: BsdrFit):
+        if not found.kept.any():
+            warnings.warn(
+                f"{type(self).__name__} found the null solution: no component spreads the rows "
+                "by more than the latent noise; give more labelled rows, other features, a number "
+                "as n_components, or a projection_prior that prunes less, as (0.1, 10)",
+                UserWarning,
+                stacklevel=4,
+            )
+        if found.draws is not None and not found.draws.have_mixed:
+            warnings.warn(
+                f"the chains have not mixed: largest R-hat {found.draws.worst_rhat:.3f} (wanted "
+                f"at most {MOST_RHAT}), least effective sample size {found.draws.least_ess:.0f} "
+                f"(wanted at least {LEAST_ESS}); raise n_warmup == {self.n_warmup} or "
+                f"n_draws == {self.n_draws}",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _read(self, X):
+        check_is_fitted(self)
+        return read_data(self, X, fitting=False, allow_nan=False)
+
+    def _project(self, X, loadings=None):
+        """Centred rows times the fitted or the given loadings (q, d)."""
+        loadings = self.components_ if loadings is None else loadings
+        return Centered(as_data(X), self.mean_) @ loadings.T.astype(X.dtype)
+
+    def _drawn_projections(self, X):
+        """The projections (n, q) of rows under every draw, one after another."""
+        for loadings in merge_chains(self.draws_["projection"]):
+            yield np.asarray(self._project(X, loadings), dtype=float)
+
+    def _drawn_covariance(self, X, Z):
+        """Covariance (n, q, q) of z over draws and latent noise."""
+        noise = float(self.latent_noise) ** 2
+        return covariance_of_draws(self._drawn_projections(X), Z, noise)
+
+    def _latent_variances(self, X, Z):
+        """Variances (n, q) of z given x, whose mean is Z."""
+        if self.inference == "gibbs":
+            return np.diagonal(self._drawn_covariance(X, Z), axis1=1, axis2=2)
+        return latent_variances(self._inputs, self._precisions, Z.shape[1], as_data(X))
+
+
+def read_prior(name, value, also="") -> Gamma:
+    """A gamma prior from a pair (shape, scale) of positive numbers."""
+    if np.shape(value) != (2,):
+        raise ValueError(f"{name} == {value!r}; accepted are {also}pairs (shape, scale)")
+    shape, scale = (
+        check_real(f"{name}[{i}]", v, low=0, open_low=True) for i, v in enumerate(value)
+    )
+    return Gamma(shape, scale)
+
+
+def labelled_data(X, labelled, owner):
+    """The rows of X that have an output, as `Data`; warns where there are others."""
+    if labelled.all():
+        return as_data(X)
+    warnings.warn(
+        f"y has no label for {np.sum(~labelled)} of {len(labelled)} rows; {owner} leaves them "
+        "out, as they say nothing of the projection in this model",
+        UserWarning,
+        stacklevel=3,
+    )
+    return as_data(X).rows(labelled)

@@ -1,0 +1,258 @@
+"""Features of a kernel, after which any linear model is one in the space of the kernel."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.utils.validation import check_is_fitted
+
+from gnomon.estimators._door import (
+    TakesRows,
+    check_integer,
+    check_option,
+    check_real,
+    read_data,
+    repeatable,
+    take_rows,
+)
+from gnomon.exceptions import NumericalError
+from gnomon.linalg.data import Data, as_data
+from gnomon.models import kernel as kernels
+
+KERNELS = ("linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed")
+WITH_GAMMA = ("rbf", "poly", "sigmoid", "laplacian")
+
+
+class Kernel(NamedTuple):
+    """A kernel and its parameters; its values are scikit-learn's, or those of a function."""
+
+    kernel: str | Callable
+    gamma: float | None
+    degree: int
+    coef0: float
+
+    def with_landmarks(self, X, index, landmarks) -> np.ndarray:
+        """Kernel (n, m) of rows with landmarks; of a precomputed one the columns of ``index``."""
+        if self.kernel == "precomputed":
+            return _dense(X[:, index])
+        blocks, B = X.dense_blocks() if isinstance(X, Data) else [X], _rows(landmarks)
+        mean = kernels.far_mean(as_data(B)) if self.kernel == "rbf" else None
+        if mean is not None:
+            B, blocks = _dense(B) - mean, (_dense(rows) - mean for rows in blocks)
+        K = [self._values(_rows(rows), B) for rows in blocks]
+        return K[0] if len(K) == 1 else np.concatenate(K)
+
+    def _values(self, A, B):
+        if callable(self.kernel):
+            return np.asarray(self.kernel(A, B), dtype=float)
+        parameters = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+        return _dense(pairwise_kernels(A, B, metric=self.kernel, filter_params=True, **parameters))
+
+
+class KernelFeatures(TakesRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Features whose products are the values of a kernel, centred on the rows of the fit.
+
+    A linear model of these features is that model in the space of the kernel, and not linear in
+    x. Up to 2000 rows the features are exact, the principal components of that space; beyond,
+    or where ``n_landmarks`` says so, they are a Nystrom approximation by randomly chosen rows.
+
+    Parameters
+    ----------
+    kernel : str or callable, default="rbf"
+        "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", or a function
+        of two matrices of rows that returns the matrix of their kernel, such as the kernels of
+        `sklearn.gaussian_process`. With "precomputed" X is the kernel of the rows with the
+        rows of the fit.
+    gamma : float, default=None
+        Width of "rbf", "laplacian", "poly" and "sigmoid". None stands for one over the mean
+        squared distance of two rows for "rbf", over their mean absolute distance for
+        "laplacian", and over the mean squared length of a row for the others.
+    degree : int, default=3
+        Degree of "poly".
+    coef0 : float, default=1.0
+        Constant term of "poly" and "sigmoid".
+    n_landmarks : int, default=None
+        Number of rows that the kernel is measured against. None is all of them up to 2000
+        rows, and 1000 beyond.
+    random_state : int, RandomState instance, Generator or None, default=None
+        Draws of the landmarks. None stands for 0, so that two fits agree.
+
+    Attributes
+    ----------
+    basis_ : ndarray of shape (n_landmarks, n_features_out)
+        ``transform(X)`` is ``kernel(X, landmarks) @ basis_ - offset_``. There are as many
+        features as the rank of the kernel of the landmarks.
+    offset_ : ndarray of shape (n_features_out,)
+    energies_ : ndarray of shape (n_features_out,)
+        Squared lengths of the features over the rows of the fit, descending; only where all
+        rows are landmarks.
+    landmark_indices_ : ndarray of shape (n_landmarks,)
+        Rows of the fit that are landmarks.
+    landmarks_ : {ndarray, sparse array} of shape (n_landmarks, n_features)
+        These rows, unless the kernel is precomputed.
+    gamma_ : float
+        The width used, for the kernels that have one.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only where X has column names.
+
+    See Also
+    --------
+    KernelSPPCA : Supervised components of these features, with predictions.
+    sklearn.kernel_approximation.Nystroem : Landmarks too; not centred, never exact.
+
+    Notes
+    -----
+    The lengths of the features say how much each of them matters. A model that follows should
+    not standardise its columns: those of little energy, which are many, would become as long as
+    all others.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_circles
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from gnomon import BSDR, KernelFeatures
+    >>> X, y = make_circles(100, factor=0.4, noise=0.05, random_state=0)
+    >>> linear = BSDR(prior="column", standardize=False, random_state=0)
+    >>> model = make_pipeline(KernelFeatures(), linear).fit(X, y)
+    >>> model.score(X, y)
+    1.0
+    """
+
+    def __init__(
+        self,
+        kernel="rbf",
+        *,
+        gamma=None,
+        degree=3,
+        coef0=1.0,
+        n_landmarks=None,
+        random_state=None,
+    ):
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.n_landmarks = n_landmarks
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        """Find the features of the rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows, or their kernel (n_samples, n_samples) where it is precomputed.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : KernelFeatures
+        """
+        self.fit_transform(X)
+        return self
+
+    def fit_transform(self, X, y=None):
+        """Find the features of the rows, and return them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows, or their kernel (n_samples, n_samples) where it is precomputed.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        F : ndarray of shape (n_samples, n_features_out)
+        """
+        self._check_parameters()
+        X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
+        return self._learn(X, repeatable(self.random_state)).astype(X.dtype, copy=False)
+
+    def transform(self, X):
+        """Features of every row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows, or their kernel with the rows of the fit where it is precomputed.
+
+        Returns
+        -------
+        F : ndarray of shape (n_samples, n_features_out)
+        """
+        check_is_fitted(self)
+        X = read_data(self, X, fitting=False, allow_nan=False)
+        found = kernels.FeatureMap(self.basis_, self.offset_)
+        F = kernels.features(found, self._kernel_with_landmarks(X))
+        return F.astype(X.dtype, copy=False)
+
+    def __sklearn_tags__(self):
+        """A precomputed kernel has a column for every row."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+    @property
+    def _n_features_out(self):
+        return self.basis_.shape[1]
+
+    def _check_parameters(self):
+        if not callable(self.kernel):
+            check_option("kernel", self.kernel, KERNELS)
+        if self.gamma is not None:
+            check_real("gamma", self.gamma, low=0, open_low=True)
+        check_integer("degree", self.degree, low=1)
+        check_real("coef0", self.coef0)
+        if self.n_landmarks is not None:
+            check_integer("n_landmarks", self.n_landmarks, low=1)
+
+    def _learn(self, X, rng):
+        """Features of the rows in float64; what `transform` needs is kept."""
+        n, precomputed = X.shape[0], self.kernel == "precomputed"
+        if precomputed:
+            _check_square(X)
+        for name in ("gamma_", "landmarks_", "energies_"):
+            vars(self).pop(name, None)
+        if self.kernel in WITH_GAMMA:
+            self.gamma_ = float(self.gamma or kernels.default_gamma(self.kernel, as_data(X)))
+        self.landmark_indices_ = kernels.choose_landmarks(n, self.n_landmarks, rng)
+        if not precomputed:
+            self.landmarks_ = take_rows(X, self.landmark_indices_)
+        try:
+            found = kernels.fit_features(self._kernel_with_landmarks(X), self.landmark_indices_)
+        except NumericalError as error:
+            raise ValueError(f"X cannot be used with kernel == {self.kernel!r}: {error}") from error
+        self.basis_, self.offset_ = found.map
+        if found.energies is not None:
+            self.energies_ = found.energies
+        return found.F
+
+    def _kernel_with_landmarks(self, X):
+        kernel = Kernel(self.kernel, getattr(self, "gamma_", None), self.degree, self.coef0)
+        landmarks = getattr(self, "landmarks_", None)
+        return kernel.with_landmarks(X, self.landmark_indices_, landmarks)
+
+
+def _check_square(X):
+    """Raise where X cannot be the kernel of its rows with each other."""
+    if isinstance(X, Data):
+        raise ValueError("X is in blocks; kernel == 'precomputed' accepts a matrix in memory")
+    if X.shape[0] != X.shape[1]:
+        raise ValueError(
+            f"X has shape {X.shape}; kernel == 'precomputed' accepts a square matrix in fit"
+        )
+
+
+def _rows(X):
+    """Rows in double precision, so that rounding adds no features; repeated entries are summed."""
+    return as_data(X).X.astype(float, copy=False)
+
+
+def _dense(K):
+    return np.asarray(K.toarray() if sparse.issparse(K) else K, dtype=float)

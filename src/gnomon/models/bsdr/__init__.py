@@ -1,0 +1,1 @@
+"""Bayesian supervised dimensionality reduction and the multinomial probit [G13]."""

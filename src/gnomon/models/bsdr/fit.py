@@ -1,0 +1,260 @@
+"""The fit of BSDR, from rows and outputs to a posterior: where to start reading.
+
+1. Priors are chosen for the data; rows in standard units become a ridge (`read_inputs`).
+2. The best of some starts is warmed up, then swept to the end by the loop that is given
+   (`sweeps.start`, `sweeps.step`, accelerated).
+3. Components are put in order of relevance, those that carry nothing left out where asked.
+4. Chains may start from there (`gibbs.sample`).
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from gnomon.inference.loop import Method, Run, best_of, iterate, squarem
+from gnomon.linalg.data import Data
+from gnomon.linalg.solve import above_rounding, fix_signs
+from gnomon.models.bsdr import gibbs, sweeps
+from gnomon.models.bsdr.factors import Gamma, Model, Priors, make_model, pack, reorder, unpack
+from gnomon.models.bsdr.inputs import (
+    Inputs,
+    loading_variances,
+    loadings,
+    read_inputs,
+    standard_loadings,
+)
+from gnomon.models.bsdr.outputs import ClassOutputs, Outputs
+
+# With more features the factors of the entrywise prior cost more than they give.
+MOST_ENTRYWISE = 1000
+# Precisions with this prior drop what the data do not support [G13].
+SPARSE_PRIOR = Gamma(0.001, 1000.0)
+# Sparse priors prune at once what has not grown yet; steps at (1, 1) come first.
+WARM_UP_STEPS = 10
+# Before that the order of the bounds says little of where the runs will end.
+TRIAL_STEPS = 20
+# One by regression and four random ones, where the order of the classes is a local maximum.
+N_STARTS = 5
+# Components whose projections deviate by less than this share of the latent noise carry nothing.
+KEPT_ABOVE = 0.1
+
+
+class Problem(NamedTuple):
+    """Rows and their outputs."""
+
+    X: Data
+    outputs: Outputs
+
+
+class Settings(NamedTuple):
+    """Parameters of a fit, checked."""
+
+    n_components: int | None
+    """None: as many as the columnwise prior keeps."""
+    prior: str
+    """"auto", "entry", "column" or "row": which entries of P share a precision."""
+    projection_prior: Gamma | None
+    """None: a sparse one for the rowwise prior and where components are to be found."""
+    weight_prior: Gamma
+    latent_noise: float
+    """Standard deviation of z around the projection of x."""
+    standardize: bool
+    n_init: int | None
+    """Number of starts; None: several where classes outnumber the components by two or more."""
+    max_iter: int
+    tol: float
+    """Per row, of the bound."""
+    rng: np.random.Generator
+    sampling: gibbs.Sampling | None = None
+    """Gibbs sampling after the variational fit; None for none."""
+
+
+class BsdrFit(NamedTuple):
+    """Posterior means and deviations of projection, weights and noise, and how the fit went."""
+
+    loadings: np.ndarray
+    """On centred features (d, q)."""
+    loadings_sd: np.ndarray
+    B: np.ndarray
+    """Means of [b; V] (q + 1, c)."""
+    C: np.ndarray
+    """Their covariances (c, q + 1, q + 1)."""
+    noise_variance: np.ndarray | None
+    """Of numbers (c,)."""
+    relevance: np.ndarray
+    """Deviation of the projections along each component tried, in units of the latent noise."""
+    kept: np.ndarray
+    """Which of them carry something."""
+    feature_relevance: np.ndarray
+    """Length of each feature's loadings in standard units (d,)."""
+    inputs: Inputs
+    precisions: np.ndarray
+    run: Run
+    draws: gibbs.Draws | None
+
+
+def fit(problem: Problem, settings: Settings, loop) -> BsdrFit:
+    """The posterior by mean field, or by Gibbs sampling from there."""
+    priors = choose_priors(problem, settings)
+    noise = settings.latent_noise**2
+    inputs, ridge = read_inputs(problem.X, priors.kind, noise, settings.standardize)
+    if not inputs.factors.any():
+        raise ValueError("X has no variation: all rows are equal; accepted are rows that differ")
+    model = make_model(ridge, problem.outputs, priors)
+    run = _run(model, settings, loop)
+    factors, relevance = _in_order(run.state, inputs, model, settings)
+    found = _of_factors(factors, inputs, relevance, run)
+    if settings.sampling is None:
+        return found
+    kept = gibbs.sample(factors, model, settings.sampling, settings.rng, len(run.objective))
+    return _of_draws(found, gibbs.read_draws(kept, inputs, model))
+
+
+def choose_priors(problem: Problem, settings: Settings) -> Priors:
+    """The prior that was asked for, or the one for data of this shape."""
+    kind = _kind(problem.X, settings)
+    sparse = settings.n_components is None or kind == "row"
+    projection = settings.projection_prior or (SPARSE_PRIOR if sparse else Gamma(1.0, 1.0))
+    return Priors(kind, projection, settings.weight_prior, settings.weight_prior)
+
+
+def _kind(X, settings):
+    n, d = X.shape
+    to_be_found = settings.n_components is None
+    if settings.prior == "auto":
+        return "column" if to_be_found or d > MOST_ENTRYWISE or X.is_sparse else "entry"
+    if to_be_found and settings.prior != "column":
+        raise ValueError(
+            f"prior == {settings.prior!r} with n_components == 'auto'; accepted are 'auto' and "
+            "'column', whose precisions switch components off"
+        )
+    if settings.prior != "column" and X.is_sparse and n < d:
+        raise ValueError(
+            f"prior == {settings.prior!r} with a sparse X of more features than rows; accepted "
+            "are 'auto' and 'column', which need products with X only"
+        )
+    return settings.prior
+
+
+def _run(model: Model, settings: Settings, loop) -> Run:
+    """Sweeps from the best start; with a sparse prior after a warm-up with a plain one."""
+    first = model
+    if model.priors.projection.shape < 1:
+        first = model._replace(priors=model.priors._replace(projection=Gamma(1.0, 1.0)))
+    state = _best_start(first, settings)
+    if first is not model:
+        steps = min(WARM_UP_STEPS, settings.max_iter)
+        state = iterate(_accelerated(first, state), max_iter=steps, tol=0).state
+        state = sweeps.update_projection_precisions(state, model)
+    tol = settings.tol * model.n_samples
+    return loop(_accelerated(model, state), max_iter=settings.max_iter, tol=tol)
+
+
+def _accelerated(model, start):
+    plain = Method(start, partial(sweeps.step, model=model))
+    return squarem(plain, pack, partial(unpack, like=start))
+
+
+def _best_start(model, settings):
+    """The state of the best of several short runs: discriminant analysis, then random."""
+    q, n_starts = _n_components(model, settings), settings.n_init
+    if n_starts is None:
+        n_starts = N_STARTS if q < model.outputs.n_outputs - 1 else 1
+    projections = [regression_start(model, q, settings.rng)]
+    projections += [random_start(model, q, settings.rng) for _ in range(n_starts - 1)]
+    states = [sweeps.start(model, P) for P in projections]
+    if n_starts == 1:
+        return states[0]
+    trials = [_accelerated(model, state) for state in states]
+    return best_of([iterate(trial, max_iter=TRIAL_STEPS, tol=0) for trial in trials]).state
+
+
+def _n_components(model, settings):
+    """As many as were asked for, or as the scores can tell apart."""
+    if settings.n_components is not None:
+        return settings.n_components
+    n_scores = model.outputs.n_outputs - isinstance(model.outputs, ClassOutputs)
+    return max(1, min(model.ridge.n_features, n_scores))
+
+
+def regression_start(model: Model, q, rng):
+    """P (d, q) of regularised discriminant analysis (classes) or reduced-rank regression.
+
+    Regresses the outputs on X and keeps the leading directions of the fitted values; columns
+    beyond their rank are random.
+    """
+    columns = model.outputs.start_columns()
+    columns = columns - columns.mean(axis=0)
+    ridge, c = model.ridge, columns.shape[1]
+    R = np.asarray(ridge.X.T @ columns, dtype=float) / ridge.noise
+    weights = ridge.solver(ridge.equal_precisions(c))(R)
+    fitted = ridge.X @ weights
+    values, vectors = np.linalg.eigh(fitted.T @ fitted)
+    # Directions within the rounding of single precision are no better than random ones.
+    leading = np.flatnonzero(above_rounding(values, np.float32))[::-1][:q]
+    P = random_start(model, q, rng)
+    P[:, : len(leading)] = _with_unit_variance(ridge, weights @ vectors[:, leading])
+    return P
+
+
+def random_start(model: Model, q, rng):
+    """P (d, q) of random directions, each with projections of unit variance."""
+    P = rng.standard_normal((model.ridge.X.shape[1], q))
+    return _with_unit_variance(model.ridge, P)
+
+
+def _with_unit_variance(ridge, P):
+    sd = np.linalg.norm(ridge.X @ P, axis=0) / np.sqrt(ridge.X.shape[0])
+    return P / np.where(sd > 0, sd, 1.0)
+
+
+def _in_order(factors, inputs, model, settings):
+    """Components by falling relevance, largest loading positive, and the relevance of all.
+
+    Those that carry nothing are left out where components were to be found.
+    """
+    relevance = np.sqrt(np.mean(factors.projected**2, axis=0) / inputs.noise)
+    order = np.argsort(-relevance, kind="stable")
+    relevance = relevance[order]
+    if settings.n_components is None:
+        order = order[: max(1, np.sum(relevance > KEPT_ABOVE))]
+    P = standard_loadings(inputs, factors.P[:, order])
+    signs = np.where(np.sum(fix_signs(P) * P, axis=0) < 0, -1.0, 1.0)
+    return reorder(factors, order, signs, model.priors.kind), relevance
+
+
+def _of_factors(factors, inputs, relevance, run) -> BsdrFit:
+    """The posterior of the mean field."""
+    phi, eps = factors.phi.mean, factors.eps
+    variances = loading_variances(inputs, phi, factors.P_covariances.variance)
+    return BsdrFit(
+        loadings=loadings(inputs, factors.P),
+        loadings_sd=np.sqrt(variances),
+        B=factors.B,
+        C=factors.C,
+        noise_variance=None if eps is None else 1.0 / (eps.scale * (eps.shape - 1.0)),
+        relevance=relevance,
+        kept=relevance > KEPT_ABOVE,
+        feature_relevance=np.linalg.norm(standard_loadings(inputs, factors.P), axis=1),
+        inputs=inputs,
+        precisions=phi,
+        run=run,
+        draws=None,
+    )
+
+
+def _of_draws(found: BsdrFit, draws: gibbs.Draws) -> BsdrFit:
+    """The same with means and deviations of the draws."""
+    values = {name: gibbs.merge_chains(value) for name, value in draws.values.items()}
+    B = np.concatenate([values["bias"][:, None], values["weights"]], axis=1)
+    gaps = B - B.mean(axis=0)
+    noise = values.get("noise_variance")
+    return found._replace(
+        loadings=values["projection"].mean(axis=0).T,
+        loadings_sd=values["projection"].std(axis=0).T,
+        B=B.mean(axis=0),
+        C=np.einsum("lac,lbc->cab", gaps, gaps) / len(gaps),
+        noise_variance=None if noise is None else noise.mean(axis=0),
+        draws=draws,
+    )

@@ -1,0 +1,337 @@
+"""Rows in standard units, and the Gaussian posterior of weights on them by the cheapest route.
+
+    z_s = X p_s + e,   e ~ N(0, noise I),   p_fs ~ N(0, 1 / phi_fs)
+    Sigma_s = (diag(phi_s) + X'X / noise)^-1,   mean_s = Sigma_s X'z_s / noise    eq. (5) of [G13]
+
+    GramRidge       Cholesky of (d, d) matrices           phi (d, q), or (d,) where columns share it
+    DualRidge       Woodbury with (n, n) matrices         the same, for n much smaller than d
+    SpectralRidge   one eigendecomposition of the data    phi (q,), the same for all features
+
+No covariance is ever formed: `Covariances` has what expectations need of it. A spectral ridge
+works in coordinates along the principal axes of the data, in which X'X is diagonal, so P there
+has a row for each axis:
+
+    loadings = diag(factors) axes P    acts on x - mean
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.linalg.lapack import dtrtri
+from scipy.sparse.linalg import aslinearoperator
+
+from gnomon.linalg.data import Centered, Data, row_slices
+from gnomon.linalg.solve import Cholesky, above_rounding
+from gnomon.linalg.standardize import Scaled, column_statistics
+
+# Fewer samples than this share of the features make (n, n) matrices the cheaper ones.
+DUAL_BELOW = 0.5
+
+
+class Inputs(NamedTuple):
+    """What maps rows to coordinates, and what the covariances of P are made of.
+
+    Model files hold this record: its fields keep their names.
+    """
+
+    route: str
+    mean: np.ndarray
+    factors: np.ndarray
+    """One over the standard deviation of every feature; zero where it does not vary."""
+    table: np.ndarray
+    """X'X ("gram"), X ("dual") or the principal axes ("spectral")."""
+    values: np.ndarray | None
+    """Eigenvalues of a spectral route."""
+    noise: float
+
+
+def read_inputs(X: Data, kind, noise, standardize):
+    """`Inputs` and the ridge for centred X in standard units, by the route for its prior."""
+    columns = column_statistics(X)
+    units = columns.sd if standardize else 1.0
+    factors = np.where(columns.varying, 1.0 / np.where(columns.varying, units, 1.0), 0.0)
+    data = Scaled(columns.centered, factors)
+    ridge = spectral_ridge(data, noise) if kind == "column" else gram_or_dual_ridge(data, noise)
+    return Inputs(ridge.route, columns.mean, factors, ridge.table, ridge.values, noise), ridge
+
+
+def loadings(inputs: Inputs, P):
+    """Weights (d, q) on centred features."""
+    return inputs.factors[:, None] * standard_loadings(inputs, P)
+
+
+def standard_loadings(inputs: Inputs, P):
+    """Weights (d, q) on features in standard units."""
+    P = inputs.table @ P if inputs.route == "spectral" else P
+    return P * (inputs.factors > 0)[:, None]
+
+
+def loading_variances(inputs: Inputs, phi, variance):
+    """Variances (d, q) of the `loadings`, from those of P."""
+    if inputs.route == "spectral":
+        inside = inputs.table**2
+        outside = np.maximum(1.0 - inside.sum(axis=1, keepdims=True), 0.0)
+        variance = inside @ variance + outside / phi
+    return inputs.factors[:, None] ** 2 * variance
+
+
+def latent_variances(inputs: Inputs, phi, q, X: Data):
+    """Variances (m, q) of z for new rows: noise + x' Sigma_s x."""
+    forms = _ridge_of(inputs).forms(phi, q)
+    rows = Scaled(Centered(X, inputs.mean), inputs.factors)
+    return inputs.noise + np.concatenate([forms(block) for block in rows.dense_blocks()])
+
+
+class Covariances(NamedTuple):
+    """What is needed of the covariances Sigma_s of the columns."""
+
+    variance: np.ndarray
+    """Diagonals (d, q)."""
+    rest: np.ndarray
+    """Variance summed over features outside the span of the data (q,)."""
+    log_det: np.ndarray
+    """Log determinants (q,)."""
+    gram_trace: np.ndarray
+    """tr(X'X Sigma_s) (q,)."""
+    factor: np.ndarray
+    """What the ridge solves with, one for every column, or one for all where they share it."""
+
+    def take(self, order) -> "Covariances":
+        """Those of some columns, in this order."""
+        return Covariances(
+            self.variance[:, order],
+            self.rest[order],
+            self.log_det[order],
+            self.gram_trace[order],
+            self.factor if len(self.factor) == 1 else self.factor[order],
+        )
+
+
+class _FactoredRidge:
+    """What the routes by Cholesky factors share: one for every distinct column of phi."""
+
+    values = None
+
+    def equal_precisions(self, q):
+        """Precisions of one for all entries."""
+        return np.ones(self.n_features)
+
+    def solve(self, phi, covariances, R):
+        """The columns Sigma_s r_s."""
+        return self._solve(phi, [Cholesky.of_factor(U.T) for U in covariances.factor], R)
+
+    def solver(self, phi):
+        """The function R -> Sigma_s r_s, for phi not met before."""
+        return partial(self._solve, phi, self._factors(phi))
+
+    def forms(self, phi, q):
+        """The function of rows (m, d) that returns x' Sigma_s x, (m, q)."""
+        pairs = list(zip(_columns(phi), self._factors(phi), strict=True))
+
+        def evaluate(rows):
+            columns = [self._form(rows, *pair) for pair in pairs]
+            return np.broadcast_to(np.stack(columns, axis=1), (len(rows), q))
+
+        return evaluate
+
+    def _factors(self, phi):
+        return [Cholesky(self._matrix(column)) for column in _columns(phi)]
+
+
+class GramRidge(_FactoredRidge):
+    """Cholesky factors of diag(phi_s) + X'X / noise."""
+
+    route = "gram"
+
+    def __init__(self, X, noise, gram=None):
+        self.X, self.noise = X, noise
+        self.table = X.gram() if gram is None else gram
+        self.n_features = len(self.table)
+
+    def gram_product(self, P):
+        """X'X P."""
+        return self.table @ P
+
+    def covariances(self, phi, q) -> Covariances:
+        """The `Covariances` of q columns."""
+        factors = self._factors(phi)
+        variance = np.stack([_inverse_diagonal(factor) for factor in factors], axis=1)
+        log_det = -np.array([factor.logdet() for factor in factors])
+        trace = self.noise * (self.n_features - np.sum(_columns(phi).T * variance, axis=0))
+        return _of_columns(variance, log_det, trace, factors, q)
+
+    def _matrix(self, column):
+        precision = self.table / self.noise
+        precision[np.diag_indices_from(precision)] += column
+        return precision
+
+    def _solve(self, phi, factors, R):
+        return _by_column(factors, R)
+
+    def _form(self, rows, column, factor):
+        return np.sum(factor.half_solve(rows.T) ** 2, axis=0)
+
+
+class DualRidge(_FactoredRidge):
+    """Cholesky factors of noise I + X diag(1 / phi_s) X', by Woodbury's identity."""
+
+    route = "dual"
+
+    def __init__(self, X: np.ndarray, noise):
+        self.X, self.noise = X, noise
+        self.table = X
+        self.n_features = X.shape[1]
+
+    def gram_product(self, P):
+        """X'X P."""
+        return self.X.T @ (self.X @ P)
+
+    def covariances(self, phi, q) -> Covariances:
+        """The `Covariances` of q columns."""
+        columns, factors = _columns(phi), self._factors(phi)
+        reduction = np.stack([np.sum(f.half_solve(self.X) ** 2, axis=0) for f in factors])
+        variance = ((1.0 - reduction / columns) / columns).T
+        log_det = [len(self.X) * np.log(self.noise) - f.logdet() for f in factors]
+        log_det = np.array(log_det) - np.log(columns).sum(axis=1)
+        trace = self.noise * np.sum(reduction / columns, axis=1)
+        return _of_columns(variance, log_det, trace, factors, q)
+
+    def _matrix(self, column):
+        covariance = (self.X / column) @ self.X.T
+        covariance[np.diag_indices_from(covariance)] += self.noise
+        return covariance
+
+    def _solve(self, phi, factors, R):
+        scaled = R / _columns(phi).T
+        inner = _by_column(factors, self.X @ scaled)
+        return scaled - (self.X.T @ inner) / _columns(phi).T
+
+    def _form(self, rows, column, factor):
+        scaled = rows / column
+        known = np.sum(factor.half_solve(self.X @ scaled.T) ** 2, axis=0)
+        return np.sum(scaled * rows, axis=1) - known
+
+
+class SpectralRidge:
+    """Coordinates along the principal axes (d, r), where X'X is diagonal with these values.
+
+    ``X`` maps coordinates to rows. Weights outside the span of the data keep their prior.
+    """
+
+    route = "spectral"
+
+    def __init__(self, X, noise, axes, values):
+        self.X, self.noise, self.table, self.values = X, noise, axes, values
+        self.n_features = len(axes)
+
+    def gram_product(self, P):
+        """X'X P."""
+        return self.values[:, None] * P
+
+    def equal_precisions(self, q):
+        """Precisions of one for all entries."""
+        return np.ones(q)
+
+    def covariances(self, phi, q) -> Covariances:
+        """The `Covariances` of q columns, for phi (q,)."""
+        precision = self._precision(phi)
+        outside = self.n_features - len(self.values)
+        log_det = -np.log(precision).sum(axis=0) - outside * np.log(phi)
+        trace = np.sum(self.values[:, None] / precision, axis=0)
+        return Covariances(1.0 / precision, outside / phi, log_det, trace, precision.T)
+
+    def solve(self, phi, covariances: Covariances, R):
+        """The columns Sigma_s r_s."""
+        return R / covariances.factor.T
+
+    def solver(self, phi):
+        """The function R -> Sigma_s r_s, for phi not met before."""
+        precision = self._precision(phi)
+        return lambda R: R / precision
+
+    def forms(self, phi, q):
+        """The function of rows (m, d) that returns x' Sigma_s x, (m, q)."""
+        variance = 1.0 / self._precision(phi)
+
+        def evaluate(rows):
+            inside = (rows @ self.table) ** 2
+            outside = np.maximum(np.sum(rows**2, axis=1) - inside.sum(axis=1), 0.0)
+            return inside @ variance + outside[:, None] / phi
+
+        return evaluate
+
+    def _precision(self, phi):
+        return phi + self.values[:, None] / self.noise
+
+
+Ridge = GramRidge | DualRidge | SpectralRidge
+
+
+def gram_or_dual_ridge(X: Data, noise) -> Ridge:
+    """The route of less work for precisions that differ between features."""
+    if X.shape[0] >= DUAL_BELOW * X.shape[1]:
+        return GramRidge(X, noise)
+    return DualRidge(np.concatenate([block.astype(float) for block in X.dense_blocks()]), noise)
+
+
+def spectral_ridge(X: Data, noise) -> SpectralRidge:
+    """The route along the principal axes, from X'X or, where that is smaller, X X'."""
+    if X.shape[1] <= X.shape[0]:
+        values, axes = eigh(X.gram(), check_finite=False)
+        return SpectralRidge(X @ aslinearoperator(axes), noise, axes, np.maximum(values, 0.0))
+    values, vectors = eigh(_dual_gram(X), check_finite=False)
+    kept = above_rounding(values, X.dtype, X.shape[1])
+    values, vectors = values[kept], vectors[:, kept]
+    axes = np.asarray(X.T @ vectors, dtype=float) / np.sqrt(values)
+    return SpectralRidge(vectors * np.sqrt(values), noise, axes, values)
+
+
+def _ridge_of(inputs: Inputs) -> Ridge:
+    """The ridge of a fit, without its rows."""
+    if inputs.route == "spectral":
+        return SpectralRidge(None, inputs.noise, inputs.table, inputs.values)
+    if inputs.route == "dual":
+        return DualRidge(inputs.table, inputs.noise)
+    return GramRidge(None, inputs.noise, inputs.table)
+
+
+def _dual_gram(X: Data):
+    """X X' (n, n); by products with slices of the identity where X is sparse."""
+    if not X.is_sparse:
+        return X.dual_gram()
+    n = X.shape[0]
+    K = np.empty((n, n))
+    for rows in row_slices(X.shape):
+        K[:, rows] = X @ (X.T @ np.eye(n, rows.stop - rows.start, -rows.start))
+    return K
+
+
+def _columns(phi):
+    """Precisions (d,) or (d, q) as rows, one for every distinct column."""
+    return phi[None] if phi.ndim == 1 else phi.T
+
+
+def _inverse_diagonal(factor: Cholesky):
+    inverse, _ = dtrtri(factor.L, lower=1)
+    return np.einsum("ij,ij->j", inverse, inverse)
+
+
+def _by_column(factors, R):
+    """R solved with the one factor, or each column with its own."""
+    if len(factors) == 1:
+        return factors[0].solve(R)
+    return np.hstack([factor.solve(R[:, [s]]) for s, factor in enumerate(factors)])
+
+
+def _of_columns(variance, log_det, trace, factors, q):
+    d = len(variance)
+    return Covariances(
+        np.broadcast_to(variance, (d, q)),
+        np.zeros(q),
+        np.broadcast_to(log_det, q),
+        np.broadcast_to(trace, q),
+        # Upper triangles row by row are lower ones in the order that LAPACK reads.
+        np.stack([factor.L.T for factor in factors]),
+    )

@@ -1,0 +1,98 @@
+"""What the model predicts: classes, labels or numbers, as scores.
+
+y is the largest score (classes), the signs of the scores (labels), or the scores themselves
+(numbers, with a noise precision for each output; it is 1 for the others).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gnomon.models.bsdr import probit
+
+
+class ClassOutputs(NamedTuple):
+    """One class per row, its number in ``labels`` (n,), by the multinomial probit."""
+
+    labels: np.ndarray
+    n_outputs: int
+
+    @property
+    def observed(self):
+        """None: every score takes part."""
+        return None
+
+    def scores(self, M):
+        """E[T] around M and the sum of the log normalisers, eq. (10) of [G13]."""
+        T, log_Z = probit.class_scores(M, self.labels)
+        return T, float(log_Z.sum())
+
+    def draw(self, M, rng):
+        """Scores around M given the classes."""
+        return probit.draw_class_scores(M, self.labels, rng)
+
+    def start_columns(self):
+        """Indicators whose regression on X is discriminant analysis."""
+        indicators = np.eye(self.n_outputs)[self.labels]
+        return indicators / np.sqrt(np.maximum(indicators.sum(axis=0), 1.0))
+
+
+class SignOutputs(NamedTuple):
+    """Labels +1 and -1, 0 where not known, by one probit for each (n, c)."""
+
+    signs: np.ndarray
+
+    @property
+    def n_outputs(self):
+        """Number of labels."""
+        return self.signs.shape[1]
+
+    @property
+    def observed(self):
+        """1 where a label is known; None where all are."""
+        return mask_of(self.signs != 0)
+
+    def scores(self, M):
+        """E[T] around M and the sum of the log normalisers."""
+        T, log_Z = probit.sign_scores(M, self.signs)
+        return T, float(log_Z.sum())
+
+    def draw(self, M, rng):
+        """Scores around M given the signs."""
+        return probit.draw_sign_scores(M, self.signs, rng)
+
+    def start_columns(self):
+        """Columns to regress on X for a first projection."""
+        return self.signs / np.sqrt(len(self.signs))
+
+
+class NumberOutputs(NamedTuple):
+    """Numbers (n, c), zero where not known, and which are (a mask of ones, or None for all)."""
+
+    Y: np.ndarray
+    observed: np.ndarray | None = None
+
+    @property
+    def n_outputs(self):
+        """Number of outputs."""
+        return self.Y.shape[1]
+
+    def scores(self, M):
+        """The numbers themselves; there is nothing to normalise."""
+        return self.Y, 0.0
+
+    def draw(self, M, rng):
+        """The numbers themselves."""
+        return self.Y
+
+    def start_columns(self):
+        """Columns to regress on X for a first projection."""
+        return self.Y / np.sqrt(len(self.Y))
+
+
+Outputs = ClassOutputs | SignOutputs | NumberOutputs
+
+
+def mask_of(known):
+    """A boolean mask as ones and zeros; None where all are known."""
+    return None if known.all() else known.astype(float)

@@ -1,0 +1,322 @@
+"""Mean-field inference for BSDR: the updates (4)-(10) of [G13] and a change of basis, in sweeps.
+
+q = q(phi) q(P) q(Z) q(psi) q(lambda) q(b, V) q(T), with a factor for the noise of numbers.
+
+An expected square in [G13] is written like the square of an expectation; the updates here keep
+the second moments (docs/errata.md, E-G13-1 to E-G13-3). q(P) and q(Z) are strongly coupled,
+so their means move together: with S = Cov(z), H_i = E[V t_i - V b] and everything else fixed,
+
+    P phi + X'X P (I - S / noise) / noise = X'H S / noise.
+
+A sweep ends with a change of basis of the latent variables that raises the bound,
+
+    P -> P R,    Z -> Z R,    V -> R^-1 V,
+
+which leaves all scores as they are, so that no score is integrated anew; the bound depends on R
+by statistics of size q only. The updates change the basis slowly, since P, Z and V each follow
+the other two; here all three move at once [LI10].
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from gnomon.linalg.solve import preconditioned_solution, stacked_covariances
+from gnomon.models.bsdr.factors import (
+    Factors,
+    Gamma,
+    Model,
+    bound,
+    latent_moments,
+    noise_precision,
+    observed_counts,
+    observed_only,
+    of_entries,
+    precision_posterior,
+    projection_precisions,
+    projection_squares,
+    residual_squares,
+    score_means,
+    sum_shared,
+    weight_moments,
+    weight_squares,
+    with_ones,
+)
+from gnomon.models.bsdr.inputs import SpectralRidge
+from gnomon.models.bsdr.outputs import NumberOutputs
+
+# Any number of conjugate-gradient steps ascends; these many bring nearly all of the gain.
+CG_STEPS, CG_TOLERANCE = 20, 1e-2
+# Quasi-Newton steps to a better basis; the next sweep goes on from where they lead.
+BASIS_STEPS = 10
+
+
+def start(model: Model, P) -> Factors:
+    """Factors around a projection P (d, q) whose columns give Z of unit variance."""
+    n, q, c = model.n_samples, P.shape[1], model.outputs.n_outputs
+    priors, ridge, counts = model.priors, model.ridge, observed_counts(model)
+    numbers = isinstance(model.outputs, NumberOutputs)
+    phi = projection_precisions(sum_shared(P**2, priors.kind), model, q)
+    projected = np.asarray(ridge.X @ P, dtype=float)
+    half = np.broadcast_to(0.5 * ridge.noise * np.eye(q), (len(model.patterns.masks), q, q))
+    factors = Factors(
+        phi=phi,
+        P=P,
+        projected=projected,
+        P_covariances=ridge.covariances(phi.mean, q),
+        Z=projected,
+        S=half,
+        S_log_det=np.full(len(half), q * np.log(0.5 * ridge.noise)),
+        T=np.zeros((n, c)),
+        T_normaliser=0.0,
+        psi=_unit_precisions(priors.weights, (q, c)),
+        lam=_unit_precisions(priors.bias, c),
+        B=np.zeros((q + 1, c)),
+        C=np.broadcast_to(np.eye(q + 1), (c, q + 1, q + 1)),
+        C_log_det=np.zeros(c),
+        eps=precision_posterior(priors.noise, counts, counts) if numbers else None,
+    )
+    return update_weights(update_scores(factors, model), model)
+
+
+def _unit_precisions(prior, shape):
+    """Precisions of mean one with the shape parameter that one entry gives them."""
+    return Gamma(prior.shape + 0.5, np.full(shape, 1 / (prior.shape + 0.5)))
+
+
+def step(factors: Factors, model: Model):
+    """One sweep; the bound returned is that of the given means with all else at its best."""
+    factors = update_projection_covariances(factors, model)
+    factors = update_latent_covariances(factors, model)
+    factors = update_scores(factors, model)
+    factors = update_weight_precisions(factors, model)
+    objective = bound(factors, model)
+    factors = update_means(factors, model)
+    factors = update_weights(factors, model)
+    factors = update_noise(factors, model)
+    return update_basis(factors, model), objective
+
+
+def update_projection_precisions(factors, model):
+    """q(phi), eq. (4) of [G13], with E[p^2] in full."""
+    squares = projection_squares(factors, model.priors.kind)
+    return factors._replace(phi=projection_precisions(squares, model, factors.P.shape[1]))
+
+
+def update_projection_covariances(factors, model):
+    """Covariances of q(P), eq. (5) of [G13]."""
+    covariances = model.ridge.covariances(factors.phi.mean, factors.P.shape[1])
+    return factors._replace(P_covariances=covariances)
+
+
+def update_latent_covariances(factors, model):
+    """Covariances of q(Z), eq. (6) of [G13], with E[V V'] in full: one for every pattern."""
+    weights = model.patterns.masks * noise_precision(factors)
+    second = weight_moments(factors)[:, 1:, 1:]
+    precision = np.eye(factors.P.shape[1]) / model.ridge.noise
+    S, log_det = stacked_covariances(precision + np.einsum("mc,cab->mab", weights, second))
+    return factors._replace(S=S, S_log_det=log_det)
+
+
+def update_latent(factors, model):
+    """q(Z), eq. (6) of [G13]."""
+    factors = update_latent_covariances(factors, model)
+    return _with_latent_means(factors, _evidence(factors, model), model)
+
+
+def update_means(factors, model):
+    """Means of q(P) and q(Z) together, given their covariances and all other factors."""
+    H = _evidence(factors, model)
+    solve = partial(model.ridge.solve, factors.phi.mean, factors.P_covariances)
+    R = joint_right_side(factors, model, H)
+    P = joint_solution(factors, model, R, solve, CG_STEPS, CG_TOLERANCE)
+    factors = factors._replace(P=P, projected=np.asarray(model.ridge.X @ P, dtype=float))
+    return _with_latent_means(factors, H, model)
+
+
+def joint_right_side(factors, model, H=None):
+    """X'H S / noise: what the scores say of P (d, q)."""
+    H = _evidence(factors, model) if H is None else H
+    ridge = model.ridge
+    return np.asarray(ridge.X.T @ by_pattern(H, factors.S, model), dtype=float) / ridge.noise
+
+
+def joint_solution(factors, model, R, solve, steps, tolerance):
+    """P of the joint equation for the right-hand side R: exact along principal axes.
+
+    Else by conjugate gradients from the P at hand, preconditioned by ``solve``.
+    """
+    ridge = model.ridge
+    if isinstance(ridge, SpectralRidge) and model.patterns.of_row is None:
+        return _spectral_solution(factors, R, ridge)
+    phi = of_entries(factors.phi.mean, model.priors.kind, factors.P.shape)
+
+    def apply(P):
+        return phi * P + _damped_gram(P, factors.S, model) / ridge.noise
+
+    return preconditioned_solution(apply, R, factors.P, solve, steps, tolerance)
+
+
+def update_weight_precisions(factors, model):
+    """q(lambda) and q(psi), eqs. (7) and (8) of [G13], with second moments in full."""
+    squares = weight_squares(factors)
+    return factors._replace(
+        lam=precision_posterior(model.priors.bias, 1, squares[0]),
+        psi=precision_posterior(model.priors.weights, 1, squares[1:]),
+    )
+
+
+def update_weights(factors, model):
+    """q(b, V), eq. (9) of [G13], with E[Z'Z] in full."""
+    eps = noise_precision(factors)
+    precision = eps[:, None, None] * latent_moments(factors, model)
+    prior = np.vstack([factors.lam.mean, factors.psi.mean])
+    diagonal = np.arange(len(prior))
+    precision[:, diagonal, diagonal] += prior.T
+    C, log_det = stacked_covariances(precision)
+    rhs = with_ones(factors.Z).T @ (observed_only(factors.T, model) * eps)
+    return factors._replace(B=np.einsum("cab,bc->ac", C, rhs), C=C, C_log_det=log_det)
+
+
+def update_scores(factors, model):
+    """q(T), eq. (10) of [G13]."""
+    M = score_means(factors)
+    T, log_Z = model.outputs.scores(M)
+    gain = np.sum(observed_only(M, model) * (0.5 * M - T))
+    return factors._replace(T=T, T_normaliser=log_Z + float(gain))
+
+
+def update_noise(factors, model):
+    """q(eps): the noise precisions of numbers; nothing for classes and labels."""
+    if factors.eps is None:
+        return factors
+    squares = residual_squares(factors, model)
+    eps = precision_posterior(model.priors.noise, observed_counts(model), squares)
+    return factors._replace(eps=eps)
+
+
+def by_pattern(H, S, model):
+    """Rows h_i' S_i, with the matrix (m, q, q) of each row's pattern of observed outputs."""
+    if model.patterns.of_row is None:
+        return H @ S[0]
+    return np.einsum("nab,na->nb", S[model.patterns.of_row], H)
+
+
+def _evidence(factors, model):
+    """H (n, q): what the scores say of z."""
+    eps = noise_precision(factors)
+    with_bias = weight_moments(factors)[:, 1:, 0]
+    H = (observed_only(factors.T, model) * eps) @ factors.B[1:].T
+    return H - (eps if model.observed is None else model.observed * eps) @ with_bias
+
+
+def _spectral_solution(factors, R, ridge):
+    """The joint equation along each principal axis: p (diag(phi) + l (I - S / noise)) = r."""
+    root = 1.0 / np.sqrt(factors.phi.mean)
+    shrink = np.eye(len(root)) - factors.S[0] / ridge.noise
+    values, vectors = np.linalg.eigh(root[:, None] * shrink * root)
+    turn = root[:, None] * vectors
+    return (R @ turn / (1.0 + ridge.values[:, None] / ridge.noise * values)) @ turn.T
+
+
+def _damped_gram(P, S, model):
+    """X'(X P (I - S_i / noise))."""
+    ridge = model.ridge
+    if model.patterns.of_row is None:
+        return ridge.gram_product(P - P @ S[0] / ridge.noise)
+    projected = np.asarray(ridge.X @ P, dtype=float)
+    return np.asarray(ridge.X.T @ (projected - by_pattern(projected, S, model) / ridge.noise))
+
+
+def _with_latent_means(factors, H, model):
+    Z = by_pattern(factors.projected / model.ridge.noise + H, factors.S, model)
+    return factors._replace(Z=Z)
+
+
+class BasisMoments(NamedTuple):
+    """What tells how good a basis is."""
+
+    P: np.ndarray
+    variances: np.ndarray
+    """What the covariances of P add to the squares that share a precision."""
+    latent: np.ndarray
+    """Second moments (q, q) of Z - X P, in units of the latent noise."""
+    weights: np.ndarray
+    """E[v_c v_c'] (c, q, q)."""
+
+
+def update_basis(factors: Factors, model: Model) -> Factors:
+    """The factors in a better basis of the latent variables, with the precisions of P and V."""
+    moments = basis_moments(factors, model)
+    same = np.eye(factors.P.shape[1])
+    evaluate = partial(basis_loss, moments=moments, model=model)
+    before, _ = evaluate(same.ravel())
+    few: Any = {"maxiter": BASIS_STEPS}
+    found = minimize(evaluate, same.ravel(), jac=True, method="L-BFGS-B", options=few)
+    R = found.x.reshape(same.shape) if found.fun < before else same
+    return change_basis(factors, R, model)
+
+
+def basis_moments(factors, model) -> BasisMoments:
+    """The statistics by which the bound depends on the basis."""
+    kind, counts = model.priors.kind, model.patterns.counts
+    gap = factors.Z - factors.projected
+    latent = gap.T @ gap + np.einsum("m,mab->ab", counts, factors.S)
+    variances = projection_squares(factors, kind) - sum_shared(factors.P**2, kind)
+    weights = weight_moments(factors)[:, 1:, 1:]
+    return BasisMoments(factors.P, variances, latent / model.ridge.noise, weights)
+
+
+def basis_loss(x, moments, model):
+    """The bound that is lost by the basis R, per row, and its gradient (q * q,)."""
+    q = moments.P.shape[1]
+    R = x.reshape(q, q)
+    sign, log_det = np.linalg.slogdet(R)
+    if sign <= 0:
+        return np.inf, np.zeros(q * q)
+    inverse = np.linalg.inv(R)
+    freedom = model.n_samples - model.outputs.n_outputs
+    gain = freedom * log_det - 0.5 * np.sum(R * (moments.latent @ R))
+    gradient = freedom * inverse.T - moments.latent @ R
+    of_P, slope_P = _projection_part(R, moments, model)
+    of_V, slope_V = _weight_part(inverse, moments, model)
+    gain, gradient = gain + of_P + of_V, gradient + slope_P + slope_V
+    return -gain / model.n_samples, -gradient.ravel() / model.n_samples
+
+
+def change_basis(factors, R, model):
+    """The same scores in the basis R, and the precisions of P and V at their best in it."""
+    whole = np.eye(len(R) + 1)
+    whole[1:, 1:] = np.linalg.inv(R)
+    _, log_det = np.linalg.slogdet(R)
+    factors = factors._replace(
+        P=factors.P @ R,
+        projected=factors.projected @ R,
+        Z=factors.Z @ R,
+        S=R.T @ factors.S @ R,
+        S_log_det=factors.S_log_det + 2 * log_det,
+        B=whole @ factors.B,
+        C=whole @ factors.C @ whole.T,
+        C_log_det=factors.C_log_det - 2 * log_det,
+    )
+    psi = precision_posterior(model.priors.weights, 1, weight_squares(factors)[1:])
+    return update_projection_precisions(factors, model)._replace(psi=psi)
+
+
+def _projection_part(R, moments, model):
+    """The terms of P with its precisions at their best, and their slope."""
+    kind, P = model.priors.kind, moments.P @ R
+    phi = projection_precisions(sum_shared(P**2, kind) + moments.variances, model, len(R))
+    gain = phi.shape * np.sum(np.log(phi.scale))
+    return gain, -moments.P.T @ (of_entries(phi.mean, kind, P.shape) * P)
+
+
+def _weight_part(inverse, moments, model):
+    """The terms of V with its precisions at their best, and their slope."""
+    turned = inverse @ moments.weights
+    squares = np.einsum("cab,ab->ac", turned, inverse)
+    psi = precision_posterior(model.priors.weights, 1, squares)
+    slope = np.einsum("ac,cab->ab", psi.mean, turned)
+    return psi.shape * np.sum(np.log(psi.scale)), inverse.T @ slope @ inverse.T

@@ -1,0 +1,1 @@
+"""DCA-GM and SDCA-GM: discriminative components by Gaussian mixtures [PGK07]."""

@@ -1,0 +1,209 @@
+"""DCA-GM and SDCA-GM [PGK07]: from rows, labels and chunks to a projection and a mixture.
+
+    standardise  ->  choose weights  ->  start and alternate, or go by batches  ->  report
+
+Read this first; then `start`, where the iteration begins, `alternation`, the objective J and its
+steps, `rows`, what labels and chunks say, and `mixture`.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh
+
+from gnomon.inference.loop import Method, Run, iterate, keep_best
+from gnomon.linalg.data import Data, Matrix
+from gnomon.linalg.solve import fix_signs
+from gnomon.linalg.standardize import RowSpace, Standard, row_space, standardize
+from gnomon.models.dcagm import batches
+from gnomon.models.dcagm.alternation import SHRINKAGE, Model, State, state_at, step
+from gnomon.models.dcagm.mixture import (
+    Mixture,
+    class_covariances,
+    log_joint,
+    log_sum,
+    moved,
+    whiten,
+)
+from gnomon.models.dcagm.rows import Labelled, Rows, Sample, arrange
+from gnomon.models.dcagm.start import start
+from gnomon.models.dcagm.weights import choose_weights
+
+# Iterations in which the best J must rise by more than tol, else the fit has settled: EM lowers
+# J now and then, and an epoch of batches is many steps.
+PATIENCE, BATCH_PATIENCE = 5, 2
+# Quantiles of the density that are kept: steps of a thousandth.
+N_QUANTILES = 1001
+
+
+class Problem(NamedTuple):
+    """Rows, all of positive weight, and what is known of them.
+
+    ``labels`` are class numbers and ``chunks`` chunk numbers, -1 where there is none;
+    ``n_gaussians`` is the number of Gaussians of each class.
+    """
+
+    X: Data
+    labels: np.ndarray
+    chunks: np.ndarray
+    weights: np.ndarray
+    n_gaussians: list[int]
+
+
+class Settings(NamedTuple):
+    """The model, and how it is fitted and reported.
+
+    ``choose`` names the weights of the model to be chosen by cross-validation. ``metric`` is
+    "within" or "raw", see `reported`. ``tol`` is per labelled row.
+    """
+
+    model: Model
+    choose: tuple[str, ...]
+    standardize: bool
+    metric: str
+    batch_size: int | None
+    n_init: int
+    max_iter: int
+    tol: float
+    rng: np.random.Generator
+
+
+class DcagmFit(NamedTuple):
+    """A fit in the units of X: coordinates are (X - mean) components', their density the mixture.
+
+    ``density_quantiles`` are those of log p(z) over the labelled rows; ``model`` has the weights
+    that were used; ``weight_scores`` has, for those chosen by cross-validation, the values tried
+    and their scores.
+    """
+
+    mean: np.ndarray
+    components: np.ndarray
+    mixture: Mixture
+    density_quantiles: np.ndarray
+    model: Model
+    weight_scores: dict[str, dict]
+    run: Run
+
+
+Loop = Callable[..., Run]
+
+
+def fit(problem: Problem, settings: Settings, loop: Loop) -> DcagmFit:
+    """Fit the projection and the mixture; ``loop`` runs a method as `iterate` does."""
+    standard = standardize(problem.X, problem.weights, by_column=settings.standardize)
+    if not standard.factors.any():
+        raise ValueError("X has no variation: all rows are equal; accepted are rows that differ")
+    space = short_basis(standard.data, settings.model.n_components)
+    sample = in_standard_units(problem, standard, space)
+    settings, scores = with_chosen_weights(sample, settings)
+    run = solve(sample, settings, loop)
+    rows = arrange(sample)
+    state = run.state._replace(P=in_columns(run.state.P, standard, space))
+    state = reported(state, rows, settings.model, settings.metric)
+    return DcagmFit(
+        mean=standard.mean,
+        components=(standard.factors[:, None] * state.P).T,
+        mixture=state.mixture,
+        density_quantiles=density_quantiles(state, rows),
+        model=settings.model,
+        weight_scores=scores,
+        run=run,
+    )
+
+
+def short_basis(X: Data, q: int) -> RowSpace | None:
+    """A basis of the span of the rows where X is dense and wide, else None.
+
+    Steps never leave that span, so the fit is the same in fewer columns.
+    """
+    if X.is_sparse or X.shape[1] <= X.shape[0]:
+        return None
+    space = row_space(X)
+    return space if space.T.shape[1] >= q else None
+
+
+def in_standard_units(problem: Problem, standard: Standard, space: RowSpace | None) -> Sample:
+    """The problem with standardised columns, in the short basis if there is one."""
+    return Sample(
+        X=standard.data if space is None else Matrix(space.T),
+        labels=problem.labels,
+        chunks=problem.chunks,
+        weights=problem.weights,
+        class_of=np.repeat(np.arange(len(problem.n_gaussians)), problem.n_gaussians),
+        total_variance=min(np.count_nonzero(standard.factors), problem.weights.sum()),
+    )
+
+
+def in_columns(P, standard: Standard, space: RowSpace | None) -> np.ndarray:
+    """A projection of rows in the short basis as one of the standardised columns."""
+    if space is None:
+        return P
+    return np.asarray(standard.data.T @ (space.combinations @ P), dtype=float)
+
+
+def with_chosen_weights(sample: Sample, settings: Settings) -> tuple[Settings, dict]:
+    """The settings with the weights that are to be chosen, and the scores of those tried."""
+    if not settings.choose:
+        return settings, {}
+
+    def refit(part: Sample, model: Model) -> State:
+        return solve(part, settings._replace(model=model), iterate).state
+
+    model, scores = choose_weights(sample, settings.model, settings.choose, refit, settings.rng)
+    return settings._replace(model=model), scores
+
+
+def solve(sample: Sample, settings: Settings, loop: Loop) -> Run:
+    """The run with the best J of all starts; its state is the best that it met."""
+    labelled = sample.weights[sample.labels >= 0].sum()
+    loop = partial(loop, max_iter=settings.max_iter, tol=settings.tol * labelled)
+    rows = arrange(sample)
+    if settings.batch_size is not None:
+        parts = batches.cut(sample, settings.batch_size, settings.rng)
+        return _by_batches(sample, rows, parts, settings.model, loop)
+    runs = []
+    for i in range(settings.n_init):
+        first = start(sample, rows, settings.model, settings.rng if i else None)
+        method = Method(first, partial(step, rows=rows, model=settings.model))
+        runs.append(loop(keep_best(method), patience=PATIENCE))
+    return max(runs, key=lambda run: max(run.objective))
+
+
+def _by_batches(sample: Sample, rows: Rows, parts, model: Model, loop: Loop) -> Run:
+    """A run over batches, an iteration being all of them once, and EM on all rows at its end."""
+    first = batches.begin(sample, parts[0], model)
+    epoch = partial(batches.epoch, sample=sample, batches=parts, model=model)
+    method = Method(first, epoch, finish=lambda stream: stream.state)
+    run = loop(method, patience=BATCH_PATIENCE)
+    P, mixture = run.state.P, run.state.mixture
+    return run._replace(state=state_at(P, rows.project(P), mixture, rows, model))
+
+
+def reported(state: State, rows: Rows, model: Model, metric: str) -> State:
+    """The state in the coordinates to report.
+
+    "within": the average covariance of the classes is I, section 5 of [PGK07], and axes stand
+    in order of how far they part the classes. "raw": as the alternation ended.
+    """
+    if metric == "raw":
+        return state
+    K = rows.covariance(state.Z)
+    if not model.as_printed:
+        K += SHRINKAGE * state.P.T @ state.P
+    average = np.tensordot(state.mixture.alpha, class_covariances(state.mixture), 1)
+    V = eigh(K, average)[1][:, ::-1]
+    P = state.P @ V
+    signs = np.where(np.sum(fix_signs(P) * P, axis=0) < 0, -1.0, 1.0)
+    V = V * signs
+    return state._replace(P=P * signs, Z=state.Z @ V, mixture=moved(state.mixture, V))
+
+
+def density_quantiles(state: State, rows: Rows) -> np.ndarray:
+    """Quantiles of log p(z) over the labelled rows, at equal steps from 0 to 1."""
+    white, known = whiten(state.mixture), len(rows.labels)
+    blocks = [block.rows for block in rows.blocks if isinstance(block, Labelled)]
+    values = np.concatenate([log_sum(log_joint(white, state.Z[block])) for block in blocks])
+    steps = np.linspace(0, 1, N_QUANTILES)
+    return np.quantile(values, steps, weights=rows.weights[:known], method="inverted_cdf")

@@ -1,0 +1,215 @@
+"""Mixtures of Gaussians, several to a class, on coordinates Z: eq. (1) of [PGK07].
+
+    p(z, c) = sum over the Gaussians g of class c of  alpha_c beta_g N(z; mu_g, Sigma_s(g))
+
+All Gaussians stand in one list, class after class, so that classes may have different numbers
+of them. A Gaussian has the covariance of its class or, as section 2.2 of the paper allows, one
+of its own; ``covariance_of`` says which. Arrays over Gaussians or classes and rows have the
+rows last, (m, n) and (c, n).
+
+    here      alpha         beta      mu, Sigma        c    m
+    [PGK07]   alpha_c       beta_ck   mu_ck, Sigma_c   C    sum of K over the classes
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gnomon.linalg.solve import stacked_half_inverses
+
+# The floor of what a logarithm is taken of or a number divided by: a Gaussian without rows keeps
+# its place, and its weight must not become log 0.
+TINY = np.finfo(float).tiny
+
+
+class Mixture(NamedTuple):
+    """Gaussians (m) of classes (c) with covariances (s) in q dimensions.
+
+    ``class_of`` (m,) is the class of each Gaussian, ascending, and ``covariance_of`` (m,) its
+    place among the covariances (s, q, q).
+    """
+
+    class_of: np.ndarray
+    covariance_of: np.ndarray
+    alpha: np.ndarray
+    beta: np.ndarray
+    means: np.ndarray
+    covariances: np.ndarray
+
+
+class Prior(NamedTuple):
+    """Pseudo-points that are added to every covariance, and their covariance (q, q)."""
+
+    points: float
+    covariance: np.ndarray
+
+
+class Moments(NamedTuple):
+    """Weighted sums over rows; those of several sets of rows add up.
+
+    ``classes`` (c,) counts what alpha counts; then per Gaussian the weight of its rows (m,) and
+    their sum (m, q), and per covariance the sum of their squares (s, q, q).
+    """
+
+    classes: np.ndarray
+    gaussians: np.ndarray
+    sums: np.ndarray
+    squares: np.ndarray
+
+
+class Whitened(NamedTuple):
+    """A mixture made ready for many rows: A (s, q, q) with A Sigma A' = I, and constants (m,).
+
+    The constants are the log densities at the means, the weights included.
+    """
+
+    mixture: Mixture
+    factors: np.ndarray
+    constants: np.ndarray
+
+
+def whiten(mixture: Mixture) -> Whitened:
+    """Factors and constants of the log densities, computed once for all blocks of rows."""
+    q = mixture.means.shape[1]
+    factors, logdets = stacked_half_inverses(mixture.covariances)
+    weights = np.log(mixture.alpha)[mixture.class_of]
+    weights += np.log(np.maximum(mixture.beta, TINY))
+    constants = weights - 0.5 * (q * np.log(2 * np.pi) + logdets[mixture.covariance_of])
+    return Whitened(mixture, factors, constants)
+
+
+def log_joint(white: Whitened, Z) -> np.ndarray:
+    """Log of alpha beta N(z; mu, Sigma) for each Gaussian and row (m, n)."""
+    covariance_of = white.mixture.covariance_of
+    out = np.empty((len(covariance_of), len(Z)))
+    for s, factor in enumerate(white.factors):
+        rows = factor @ Z.T
+        for g in np.flatnonzero(covariance_of == s):
+            away = rows - (factor @ white.mixture.means[g])[:, None]
+            np.sum(np.square(away, out=away), axis=0, out=out[g])
+    out *= -0.5
+    out += white.constants[:, None]
+    return out
+
+
+def class_densities(white: Whitened, Z) -> tuple[np.ndarray, np.ndarray]:
+    """Log p(z, c) for each class and row (c, n), and p(g | z, c) (m, n), eq. (6) of [PGK07]."""
+    joint = log_joint(white, Z)
+    starts = first_of_class(white.mixture.class_of)
+    ends = np.append(starts[1:], len(joint))
+    L, shares = np.empty((len(starts), len(Z))), np.empty_like(joint)
+    for c, (a, b) in enumerate(zip(starts, ends, strict=True)):
+        top = joint[a:b].max(axis=0)
+        own = np.exp(joint[a:b] - top, out=shares[a:b])
+        total = own.sum(axis=0)
+        own /= total
+        L[c] = top + np.log(total)
+    return L, shares
+
+
+def log_sum(values) -> np.ndarray:
+    """Log of the sum of exponentials down the first axis, without overflow."""
+    top = values.max(axis=0)
+    return top + np.log(np.exp(values - top).sum(axis=0))
+
+
+def first_of_class(class_of) -> np.ndarray:
+    """Where each class begins in the list of Gaussians."""
+    return np.flatnonzero(np.r_[True, np.diff(class_of) > 0])
+
+
+def no_moments(mixture: Mixture) -> Moments:
+    """Zeros to add to."""
+    return Moments(
+        np.zeros_like(mixture.alpha),
+        np.zeros_like(mixture.beta),
+        np.zeros_like(mixture.means),
+        np.zeros_like(mixture.covariances),
+    )
+
+
+def moments_of(mixture: Mixture, counts, parts, Z) -> Moments:
+    """Sums of rows Z (n, q), of which each Gaussian has its parts (m, n)."""
+    squares = np.zeros_like(mixture.covariances)
+    for s in range(len(squares)):
+        weights = parts[mixture.covariance_of == s].sum(axis=0)
+        squares[s] = (Z * weights[:, None]).T @ Z
+    return Moments(counts, parts.sum(axis=1), parts @ Z, squares)
+
+
+def add(total: Moments, part: Moments):
+    """Add the moments of more rows to the total, in place."""
+    for sums, more in zip(total, part, strict=True):
+        sums += more
+
+
+def add_class(total: Moments, part: Moments, mixture: Mixture, c: int):
+    """Add the moments of rows of class c, from the mixture of that class alone, in place."""
+    own = mixture.class_of == c
+    total.classes[c] += part.classes[0]
+    total.gaussians[own] += part.gaussians
+    total.sums[own] += part.sums
+    total.squares[np.unique(mixture.covariance_of[own])] += part.squares
+
+
+def of_class(white: Whitened, c: int) -> Whitened:
+    """The Gaussians of class c alone, as a mixture of one class."""
+    mixture = white.mixture
+    own = mixture.class_of == c
+    kept = np.unique(mixture.covariance_of[own])
+    part = Mixture(
+        np.zeros(own.sum(), dtype=int),
+        np.searchsorted(kept, mixture.covariance_of[own]),
+        mixture.alpha[c : c + 1],
+        mixture.beta[own],
+        mixture.means[own],
+        mixture.covariances[kept],
+    )
+    return Whitened(part, white.factors[kept], white.constants[own])
+
+
+def m_step(mixture: Mixture, moments: Moments, prior: Prior) -> Mixture:
+    """Weights, means and covariances that maximise the expected log joint and the prior.
+
+    alpha counts ``moments.classes``, where a chunk counts once whatever its size;
+    counting its rows instead is no ascent step (errata E-PGK07-3).
+    """
+    counts = moments.gaussians
+    seen = counts > TINY
+    means = mixture.means.copy()
+    means[seen] = moments.sums[seen] / counts[seen, None]
+    scatter = _scatters(mixture, moments, means) + prior.points * prior.covariance
+    rows = np.bincount(mixture.covariance_of, counts, minlength=len(scatter))
+    totals = np.bincount(mixture.class_of, counts)[mixture.class_of]
+    return mixture._replace(
+        alpha=moments.classes / moments.classes.sum(),
+        beta=np.where(totals > 0, counts / np.maximum(totals, TINY), mixture.beta),
+        means=means,
+        covariances=scatter / (rows + prior.points)[:, None, None],
+    )
+
+
+def _scatters(mixture, moments, means):
+    """Weighted scatter about the means for each covariance (s, q, q)."""
+    away = moments.gaussians[:, None] * means - 2 * moments.sums
+    out = moments.squares.copy()
+    np.add.at(out, mixture.covariance_of, away[:, :, None] * means[:, None, :])
+    return (out + out.swapaxes(1, 2)) / 2
+
+
+def moved(mixture: Mixture, M) -> Mixture:
+    """The mixture of Z M when this one is that of Z."""
+    return mixture._replace(means=mixture.means @ M, covariances=M.T @ mixture.covariances @ M)
+
+
+def class_covariances(mixture: Mixture) -> np.ndarray:
+    """Covariance of each class (c, q, q): within its Gaussians and between their means."""
+    q = mixture.means.shape[1]
+    out = np.zeros((len(mixture.alpha), q, q))
+    for c in range(len(out)):
+        own = np.flatnonzero(mixture.class_of == c)
+        away = mixture.means[own] - mixture.beta[own] @ mixture.means[own]
+        out[c] = (mixture.beta[own] * away.T) @ away
+        for g in own:
+            out[c] += mixture.beta[g] * mixture.covariances[mixture.covariance_of[g]]
+    return out

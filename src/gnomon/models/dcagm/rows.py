@@ -1,0 +1,274 @@
+"""What is known of each row, a class, a chunk or nothing, and what that says of a mixture.
+
+Rows are sorted by what is known of them and cut in blocks, each small enough for the cache.
+Every block gives two terms: one of the objective J, which asks how well the mixture tells the
+classes, and one of the log likelihood that EM climbs.
+
+A term is a function of L = log p(z, c), classes by rows (c, n). It is given by its value and its
+derivatives by L, ``parts`` (c, n), and by log alpha, ``counts`` (c,), where L has log alpha in it;
+for a log likelihood these are the expected counts of EM. A chunk is a run of rows that share
+one unknown class; ``starts`` says where each begins. Weights repeat a row: in a chunk as one
+more member, elsewhere as one more row.
+"""
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from gnomon.linalg.data import Data
+from gnomon.models.dcagm.mixture import log_sum
+
+# Rows worked on at a time: the log densities of a block stay in the cache.
+BLOCK_ROWS = 4096
+
+
+class Sample(NamedTuple):
+    """Data in standard units, what is known of its rows, and the class of each Gaussian.
+
+    ``labels`` are class numbers and ``chunks`` chunk numbers, -1 where there is none;
+    ``class_of`` (m,) is ascending; ``total_variance`` is the sum over the columns.
+    """
+
+    X: Data
+    labels: np.ndarray
+    chunks: np.ndarray
+    weights: np.ndarray
+    class_of: np.ndarray
+    total_variance: float
+
+    @property
+    def units(self) -> np.ndarray:
+        """A number for each chunk and for each row in none: what must stay together (n,)."""
+        alone = self.chunks.max() + 1 + np.arange(len(self.chunks))
+        return np.where(self.chunks >= 0, self.chunks, alone)
+
+    @property
+    def in_chunks(self) -> np.ndarray:
+        """Mask of the unlabelled rows that share a chunk with another one."""
+        inside = (self.labels < 0) & (self.chunks >= 0)
+        if inside.any():
+            sizes = np.bincount(self.chunks[inside])
+            inside[inside] = sizes[self.chunks[inside]] > 1
+        return inside
+
+    def take(self, index) -> "Sample":
+        """The sample of some rows."""
+        return self._replace(
+            X=self.X.rows(index),
+            labels=self.labels[index],
+            chunks=self.chunks[index],
+            weights=self.weights[index],
+        )
+
+
+class Term(NamedTuple):
+    """A value with its derivatives by log p(z, c) and by log alpha."""
+
+    value: float
+    parts: np.ndarray
+    counts: np.ndarray
+
+
+def combine(*weighted) -> Term:
+    """Sum of (weight, term) pairs."""
+    value = sum(weight * term.value for weight, term in weighted)
+    parts = sum(weight * term.parts for weight, term in weighted)
+    return Term(value, parts, sum(weight * term.counts for weight, term in weighted))
+
+
+def label_given_row(L, labels, weights) -> Term:
+    """Log p(c | z), the first sum of eq. (2) of [PGK07]; its derivative gives eq. (4)."""
+    marginal = log_sum(L)
+    parts = -weights * np.exp(L - marginal)
+    rows = np.arange(L.shape[1])
+    parts[labels, rows] += weights
+    return Term(float(weights @ (L[labels, rows] - marginal)), parts, parts.sum(axis=1))
+
+
+def label_and_row(L, labels, weights) -> Term:
+    """Log p(z, c): the log likelihood of labelled rows, with the E-step (9) of [PGK07]."""
+    rows = np.arange(L.shape[1])
+    parts = np.zeros_like(L)
+    parts[labels, rows] = weights
+    return Term(float(weights @ L[labels, rows]), parts, parts.sum(axis=1))
+
+
+def row_density(L, weights) -> Term:
+    """Log p(z), the third sum of eq. (2) of [PGK07]; gives eq. (8) corrected (E-PGK07-2)."""
+    marginal = log_sum(L)
+    parts = weights * np.exp(L - marginal)
+    return Term(float(weights @ marginal), parts, parts.sum(axis=1))
+
+
+def chunk_given_rows(L, starts, weights) -> Term:
+    """Log of the probability sum_c prod p(c | z) that the members of a chunk share a class."""
+    posterior = L - log_sum(L)
+    shared = np.add.reduceat(weights * posterior, starts, axis=1)
+    total = log_sum(shared)
+    parts = weights * (_for_members(np.exp(shared - total), starts, L) - np.exp(posterior))
+    return Term(float(total.sum()), parts, parts.sum(axis=1))
+
+
+def chunk_density(L, starts, weights, log_alpha) -> Term:
+    """Log sum_c alpha_c prod p(z | c): the log likelihood of a chunk, E-step (10), (11) of [PGK07].
+
+    The class of a chunk is drawn once, so alpha counts the chunk and not its rows.
+    """
+    prior = log_alpha[:, None]
+    shared = np.add.reduceat(weights * (L - prior), starts, axis=1) + prior
+    total = log_sum(shared)
+    posterior = np.exp(shared - total)
+    parts = weights * _for_members(posterior, starts, L)
+    return Term(float(total.sum()), parts, posterior.sum(axis=1))
+
+
+def chunk_ratio(L, starts, weights, log_alpha) -> Term:
+    """Log of eq. (3) of [PGK07] as printed: a ratio of densities, no probability (E-PGK07-1)."""
+    together, apart = chunk_density(L, starts, weights, log_alpha), row_density(L, weights)
+    return combine((1.0, together), (-1.0, apart))
+
+
+def _for_members(values, starts, L):
+    """Values per chunk repeated for each of its members."""
+    return np.repeat(values, np.diff(np.r_[starts, L.shape[1]]), axis=1)
+
+
+class Labelled(NamedTuple):
+    """Rows whose class is known; ``only`` is that class where all have the same, else -1."""
+
+    rows: slice
+    weights: np.ndarray
+    labels: np.ndarray
+    only: int
+
+    def objective_term(self, L, log_alpha, model) -> Term:
+        """What these rows add to J: the log probabilities of their labels."""
+        return label_given_row(L, self.labels, self.weights)
+
+    def em_term(self, L, log_alpha, model) -> Term:
+        """What these rows add to the log likelihood that EM climbs."""
+        return label_and_row(L, self.labels, self.weights)
+
+
+class Alone(NamedTuple):
+    """Rows of which nothing is known."""
+
+    rows: slice
+    weights: np.ndarray
+
+    def objective_term(self, L, log_alpha, model) -> Term:
+        """What these rows add to J: their log densities."""
+        return row_density(L, model.unlabelled_weight * self.weights)
+
+    def em_term(self, L, log_alpha, model) -> Term:
+        """What these rows add to the log likelihood that EM climbs."""
+        return row_density(L, model.em_weight * self.weights)
+
+
+class Chunked(NamedTuple):
+    """Rows in chunks, chunk after chunk, each of one unknown class."""
+
+    rows: slice
+    weights: np.ndarray
+    starts: np.ndarray
+
+    def objective_term(self, L, log_alpha, model) -> Term:
+        """What these rows add to J: that chunks share a class, and the log densities of rows."""
+        if model.as_printed:
+            chunks = chunk_ratio(L, self.starts, self.weights, log_alpha)
+        else:
+            chunks = chunk_given_rows(L, self.starts, self.weights)
+        rows = row_density(L, self.weights)
+        return combine((model.chunk_weight, chunks), (model.unlabelled_weight, rows))
+
+    def em_term(self, L, log_alpha, model) -> Term:
+        """What these rows add to the log likelihood that EM climbs."""
+        chunks = chunk_density(L, self.starts, self.weights, log_alpha)
+        return combine((model.em_weight, chunks))
+
+
+Block = Labelled | Alone | Chunked
+
+
+class Rows(NamedTuple):
+    """The rows of X in the order labelled, alone, in chunks, and cut in blocks."""
+
+    X: Data
+    order: np.ndarray
+    weights: np.ndarray
+    blocks: tuple[Block, ...]
+
+    @property
+    def labels(self) -> np.ndarray:
+        """Class numbers of the labelled rows, which come first."""
+        return np.concatenate([b.labels for b in self.blocks if isinstance(b, Labelled)])
+
+    def project(self, P) -> np.ndarray:
+        """Coordinates X P of the rows (n, q), in this order."""
+        return np.asarray(self.X @ P, dtype=float)[self.order]
+
+    def restore(self, Z) -> np.ndarray:
+        """Rows of Z back in the order of X."""
+        out = np.empty_like(Z)
+        out[self.order] = Z
+        return out
+
+    def by_columns(self, by_Z) -> np.ndarray:
+        """The derivative by P (d, q) that one by the coordinates in this order gives."""
+        return self.X.T @ self.restore(by_Z)
+
+    def covariance(self, Z) -> np.ndarray:
+        """Mean square of coordinates in this order (q, q), which are centred."""
+        return (Z.T * self.weights) @ Z / self.weights.sum()
+
+
+def arrange(sample: Sample) -> Rows:
+    """The rows sorted by what is known of them; a chunk of one row says nothing: it is alone."""
+    labels, in_chunks = sample.labels, sample.in_chunks
+    known = np.flatnonzero(labels >= 0)
+    known = known[np.argsort(labels[known], kind="stable")]
+    alone = np.flatnonzero((labels < 0) & ~in_chunks)
+    members = np.flatnonzero(in_chunks)
+    members = members[np.argsort(sample.chunks[members], kind="stable")]
+    order = np.concatenate([known, alone, members])
+    weights = sample.weights[order]
+    blocks: list[Block] = _label_blocks(labels[known], weights)
+    blocks += [Alone(rows, weights[rows]) for rows in _cuts(len(known), len(alone))]
+    blocks += _chunk_blocks(len(known) + len(alone), sample.chunks[members], weights)
+    return Rows(sample.X, order, weights, tuple(blocks))
+
+
+def _label_blocks(labels, weights):
+    """Blocks of sorted classes; a class with many rows has its own, since EM needs only one."""
+    sizes = np.bincount(labels)
+    ends = np.cumsum(sizes)
+    large = np.flatnonzero(sizes >= BLOCK_ROWS // 4)
+    edges = np.unique(np.r_[0, ends[large] - sizes[large], ends[large], len(labels)])
+    out = []
+    for a, b in pairwise(edges):
+        for rows in _cuts(a, b - a):
+            only = labels[a] if labels[a] == labels[b - 1] else -1
+            out.append(Labelled(rows, weights[rows], labels[rows], int(only)))
+    return out
+
+
+def _cuts(first, count):
+    """Slices of at most BLOCK_ROWS rows."""
+    for start in range(first, first + count, BLOCK_ROWS):
+        yield slice(start, min(start + BLOCK_ROWS, first + count))
+
+
+def _chunk_blocks(first, chunks, weights):
+    """Blocks that end where a chunk ends."""
+    if not len(chunks):
+        return []
+    starts = np.flatnonzero(np.r_[True, np.diff(chunks) != 0])
+    edges = np.r_[starts, len(chunks)]
+    cuts = np.unique(np.searchsorted(edges, np.arange(0, len(chunks), BLOCK_ROWS)))
+    out = []
+    for a, b in pairwise(np.r_[cuts, len(starts)]):
+        if a < b:
+            rows = slice(first + edges[a], first + edges[b])
+            out.append(Chunked(rows, weights[rows], edges[a:b] - edges[a]))
+    return out

@@ -1,0 +1,132 @@
+"""Centred features of a kernel, exact or by landmarks, for every linear model.
+
+    f(x) = k(x, landmarks) basis - offset, centred on the rows
+
+    exact      K of all rows, centred, Kc = U diag(l) U'     basis U l^(-1/2), F = U l^(1/2)
+    Nystrom    rows against m landmarks                      basis from K of the landmarks
+
+Kc = F F', so a linear model of the features F is the dual form of that model in the space of
+the kernel. Centring is by the rows of the fit, for them and for new points alike. Values of the
+kernel come in as arrays; what is said here of rows is how wide a kernel, and around what.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh
+
+from gnomon.exceptions import NumericalError
+from gnomon.linalg.data import SAFE_SHIFT, Data, center
+from gnomon.linalg.solve import fix_signs
+
+# Eigenvalues below this share of the largest are left out. The rank cut of other matrices is
+# lower, but here features are roots, which make 1e-4 of what was 1e-8, and dividing by them
+# makes rounding of new rows as large.
+RANK_SHARE = 1e-8
+# Up to so many rows a whole kernel matrix is quick; beyond, so many landmarks are.
+MOST_EXACT = 2000
+LANDMARKS = 1000
+# Rows from which a mean absolute distance is taken: it is then right to some hundredths.
+SAMPLED_ROWS = 200
+
+
+class FeatureMap(NamedTuple):
+    """Basis (m, r) and offset (r,) with f(x) = k(x, landmarks) basis - offset."""
+
+    basis: np.ndarray
+    offset: np.ndarray
+
+
+class Features(NamedTuple):
+    """The feature map, the features (n, r) of the rows, and their energies where exact.
+
+    Energies (r,) are the squared lengths of the features, which are then orthogonal.
+    """
+
+    map: FeatureMap
+    F: np.ndarray
+    energies: np.ndarray | None
+
+
+def choose_landmarks(n, size, rng) -> np.ndarray:
+    """Sorted numbers of the rows that are landmarks: all, or ``size`` by chance; None decides."""
+    if size is None:
+        size = n if n <= MOST_EXACT else LANDMARKS
+    return np.arange(n) if size >= n else np.sort(rng.choice(n, size, replace=False))
+
+
+def fit_features(K, index) -> Features:
+    """Features of rows whose kernel with the landmarks, the rows of ``index``, is K (n, m)."""
+    if len(index) == len(K):
+        found, energies = exact_map(K)
+        return Features(found, found.basis * energies, energies)
+    found = nystrom_map(K[index], K)
+    return Features(found, features(found, K), None)
+
+
+def features(found: FeatureMap, K) -> np.ndarray:
+    """Features (n, r) of rows whose kernel with the landmarks is K (n, m)."""
+    return K @ found.basis - found.offset
+
+
+def exact_map(K) -> tuple[FeatureMap, np.ndarray]:
+    """The map of all rows and their energies (r,), the eigenvalues of the centred K (n, n).
+
+    Directions of negative energy, which a kernel that is not positive definite has, are left out.
+    """
+    means = K.mean(axis=0)
+    values, U = _positive(K - means - means[:, None] + means.mean())
+    # Orthogonal to constants but for rounding, of which roots of small energies make much.
+    basis = (U - U.mean(axis=0)) / np.sqrt(values)
+    return FeatureMap(basis, means @ basis), values
+
+
+def nystrom_map(K_landmarks, K) -> FeatureMap:
+    """The map of rows by their kernel K (n, m) with m landmarks, whose own kernel is (m, m)."""
+    values, U = _positive(K_landmarks)
+    basis = U / np.sqrt(values)
+    return FeatureMap(basis, K.mean(axis=0) @ basis)
+
+
+def _positive(K):
+    """Eigenpairs of a symmetric matrix of positive energy, descending."""
+    values, U = eigh((K + K.T) / 2)
+    kept = values > RANK_SHARE * max(values[-1], 0.0)
+    if not kept.any():
+        raise NumericalError("the kernel of the rows has no energy once it is centred")
+    return values[kept][::-1], fix_signs(U[:, kept][:, ::-1])
+
+
+def far_mean(X: Data) -> np.ndarray | None:
+    """Mean of rows so far from the origin that products would round their distances, or None.
+
+    Sparse rows have most of their entries at the origin, and stay as they are.
+    """
+    if X.is_sparse:
+        return None
+    mean, centered = center(X)
+    return mean if X.n_samples * (mean @ mean) > SAFE_SHIFT * centered.squared_norm else None
+
+
+def default_gamma(kernel, X: Data) -> float:
+    """Width at which the kernel varies over the rows as they vary.
+
+    One over the mean squared distance of two rows for rbf, over their mean absolute distance
+    for laplacian, over the mean squared length of a row for polynomials and sigmoids.
+    """
+    if kernel == "laplacian":
+        typical = _mean_absolute_distance(X)
+    elif kernel == "rbf":
+        typical = 2 * center(X)[1].squared_norm / X.n_samples
+    else:
+        typical = X.squared_norm / X.n_samples
+    return 1 / typical if typical > 0 else 1.0
+
+
+def _mean_absolute_distance(X):
+    """Mean over pairs of some rows of the sum of absolute differences, from sorted columns."""
+    rows = np.unique(np.linspace(0, X.shape[0] - 1, SAMPLED_ROWS).astype(int))
+    columns = np.sort(np.concatenate(list(X.rows(rows).dense_blocks())), axis=0)
+    n = len(rows)
+    ranks = 2 * np.arange(n) - n + 1
+    return 2 * float(np.sum(ranks @ columns.astype(float))) / n**2

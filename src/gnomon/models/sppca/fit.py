@@ -1,0 +1,242 @@
+"""The fit of SPPCA by maximum likelihood: one maximum, by the route that suits the shape of X.
+
+    moments     statistics from X'X, one pass; then `em.maximise`           moderate d
+    dual        statistics from X X', in the span of the rows               few rows
+    subspace    products with a growing basis, see `fit_by_products`        large X
+    gaps        EM on the observed entries, see `gaps`                      X with NaN
+    em          Algorithm 2 of [YYTKW06] on the rows, for study
+
+With all rows labelled this is SPPCA, with some S2PPCA, with none PPCA.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gnomon.inference.loop import Method, Run
+from gnomon.inference.subspace import EXTRA
+from gnomon.linalg import eigen
+from gnomon.linalg.data import Data, Matrix, Weighted, center, check_spread, has_gaps, weighted
+from gnomon.linalg.solve import Cholesky
+from gnomon.models.gaussian import em as gaussian_em
+from gnomon.models.sppca import fit_by_products, gaps
+from gnomon.models.sppca.em import canonical, maximise
+from gnomon.models.sppca.statistics import (
+    State,
+    at_floor,
+    from_dual,
+    from_moments,
+    noise_rule,
+    tolerance,
+)
+from gnomon.stats.gaussian import View
+
+
+class Problem(NamedTuple):
+    """Rows X, their outputs Y (n, c) with the mask of those observed, weights of the rows.
+
+    X is an array with NaN for gaps, a sparse array or `Data`. ``labels`` are the numbers of the
+    classes where y holds classes; the likelihood does not need them.
+    """
+
+    X: Any
+    Y: np.ndarray
+    observed: np.ndarray
+    labels: np.ndarray | None = None
+    weights: np.ndarray | None = None
+
+
+class Settings(NamedTuple):
+    """The number of components, the solver, what is learnt, the scale, when to stop.
+
+    ``noise`` is "learn", "per_output", a ratio, or a pair of levels; ``target_mean`` "labelled"
+    keeps the mean of y; ``prior`` is the precision of the loadings, in units of the variances.
+    """
+
+    n_components: int = 2
+    solver: str = "auto"
+    noise: str | float | tuple[float, float] = "learn"
+    target_mean: str = "likelihood"
+    prior: float = 0.0
+    scale: str = "auto"
+    max_iter: int = 500
+    tol: float = 1e-7
+    rng: np.random.Generator | None = None
+
+
+class Prediction(NamedTuple):
+    """y | x ~ N(offset + (x - mean)' coef, covariance): coef (d, c), covariance (c, c)."""
+
+    coef: np.ndarray
+    offset: np.ndarray
+    covariance: np.ndarray
+
+
+class SppcaFit(NamedTuple):
+    """T = (x - mean)' projection, z = T * latent_scale given x; y given x; the generative part.
+
+    ``whitener`` (c, c) makes the outputs of the completed model of y; the identity otherwise.
+    ``at_floor`` says whether the noise of x, and of any output, is held by its floor.
+    """
+
+    mean: np.ndarray
+    state: State
+    projection: np.ndarray
+    latent_scale: np.ndarray
+    latent_covariance: np.ndarray
+    outputs: Prediction
+    whitener: np.ndarray
+    input_share: np.ndarray
+    target_share: np.ndarray
+    run: Run | None = None
+    n_passes: int = 0
+    log_likelihood: float | None = None
+    at_floor: tuple[bool, bool] = (False, False)
+
+
+class _Maximum(NamedTuple):
+    """A maximum in coordinates of a basis (d, m), or in those of X (None), and what it cost.
+
+    The objective of a run in single precision is not exact; ``log_likelihood`` is.
+    """
+
+    run: Run
+    basis: np.ndarray | None
+    at_floor: tuple[bool, bool]
+    n_passes: int
+    log_likelihood: float
+
+
+def fit(problem: Problem, settings: Settings, loop) -> SppcaFit:
+    """The maximum of the likelihood of all that is observed."""
+    if has_gaps(problem.X):
+        mean, found = _with_gaps(problem, settings, loop)
+    else:
+        mean, X = center(weighted(problem.X, problem.weights))
+        solve = {"em": _by_paper, "subspace": _by_products, "dual": _by_dual}
+        found = solve.get(_route(X, settings), _by_moments)(X, problem, settings, loop)
+    run, basis, floored, n_passes, log_likelihood = found
+    fitted = from_likelihood(mean, canonical(run.state, basis), settings.scale == "energy")
+    return fitted._replace(
+        run=run, n_passes=n_passes, log_likelihood=log_likelihood, at_floor=floored
+    )
+
+
+def _route(X, settings):
+    """The cheapest route; a basis that would soon fill the space is formed at once."""
+    q, solver = settings.n_components, settings.solver
+    solver = eigen.route(X, q) if solver == "auto" else solver
+    if solver == "subspace" and 4 * (q + EXTRA) >= min(X.shape):
+        return "dual" if X.shape[0] < X.shape[1] else "moments"
+    return solver
+
+
+def _by_moments(X, problem, settings, loop, statistics_of=from_moments):
+    stats, basis = statistics_of(X, problem.Y, problem.observed, problem.weights)
+    check_spread(stats.energy)
+    noise, tol = noise_rule(stats, settings), tolerance(stats, settings.tol)
+    q, max_iter = settings.n_components, settings.max_iter
+    run = maximise(stats, q, noise, max_iter=max_iter, tol=tol, loop=loop)
+    return _Maximum(run, basis, at_floor(run.state, noise), 1, run.objective[-1])
+
+
+def _by_dual(X, problem, settings, loop):
+    return _by_moments(X, problem, settings, loop, from_dual)._replace(n_passes=2)
+
+
+def _by_products(X, problem, settings, loop):
+    energy = check_spread(X.squared_norm)
+    found, noise = fit_by_products.maximise(X, energy, problem, settings, loop)
+    run = Run(found.small.state, found.objective, found.converged)
+    basis, floored = np.asarray(found.basis, dtype=float), at_floor(run.state, noise)
+    return _Maximum(run, basis, floored, 2 * len(run.objective) + 1, found.small.objective)
+
+
+def _with_gaps(problem, settings, loop):
+    run, noise = gaps.maximise(problem, settings, loop)
+    mean, state = run.state
+    run, n_passes = run._replace(state=state), 2 * len(run.objective)
+    return mean, _Maximum(run, None, at_floor(state, noise), n_passes, run.objective[-1])
+
+
+# Algorithm 2 of [YYTKW06] as it is printed but for eq. (12), see E-YYTKW06-1: on the rows, from a
+# random start, with the mean of the labelled y; rows that lack an output count as unlabelled.
+
+
+def _by_paper(X, problem, settings, loop):
+    if settings.noise != "learn" or settings.prior:
+        raise ValueError(
+            f"solver == 'em', noise == {settings.noise!r} and prior == {settings.prior!r}; the EM "
+            "of the paper accepts noise='learn' and prior=0"
+        )
+    check_spread(X.squared_norm)
+    blocks, mean_y = _blocks(X, problem)
+    method = Method(
+        _random_views(blocks, settings.n_components, settings.rng),
+        partial(gaussian_em.em_step, blocks=blocks),
+        partial(_state, mean_y=mean_y),
+    )
+    tol = settings.tol * X.n_samples * X.n_features
+    run = loop(method, max_iter=settings.max_iter, tol=tol)
+    return _Maximum(run, None, (False, False), 2 * len(run.objective), run.objective[-1])
+
+
+def _blocks(X: Data, problem):
+    """Labelled and unlabelled rows of centred X, and the mean of y over the labelled ones."""
+    Y, weights = problem.Y, problem.weights
+    labelled = problem.observed.all(axis=1) & bool(Y.shape[1])
+    if not labelled.any():
+        return [(X, None)], np.zeros(Y.shape[1])
+    own = np.ones(len(Y)) if weights is None else weights
+    mean = np.average(Y[labelled], axis=0, weights=own[labelled])
+    outputs = Weighted(Matrix(Y[labelled] - mean), own[labelled])
+    blocks: list = [(X.rows(labelled), outputs)]
+    return blocks + ([] if labelled.all() else [(X.rows(~labelled), None)]), mean
+
+
+def _random_views(blocks, q, rng):
+    """Random loadings with half of the mean variance of a view, noise with the other half."""
+    views = []
+    for parts in zip(*blocks, strict=True):
+        seen = [part for part in parts if part is not None]
+        if seen:
+            size = sum(part.n_samples * part.n_features for part in seen)
+            variance = max(sum(part.squared_norm for part in seen) / size, np.finfo(float).tiny)
+            W = rng.standard_normal((seen[0].n_features, q)) * np.sqrt(variance / (2 * q))
+            views.append(View(W, variance / 2))
+    return tuple(views)
+
+
+def _state(views, mean_y) -> State:
+    """The views as a state; outputs that no row has keep loadings of zero."""
+    c, q = len(mean_y), views[0].W.shape[1]
+    outputs = views[1] if len(views) > 1 else View(np.zeros((c, q)), 1.0)
+    return State(views[0].W, views[0].sigma2, outputs.W, np.full(c, outputs.sigma2), mean_y)
+
+
+def from_likelihood(mean, state: State, energy_scale) -> SppcaFit:
+    """A maximum of the likelihood, axes canonical; latent scale unless energies are asked.
+
+    The posterior of z is eqs. (9)-(10) of [TB99], the prediction section 3.4.1 of [YYTKW06].
+    The energy scale is the length that an axis explains, outputs measured in units of noise, as
+    a length of x: without outputs the coordinates are principal components, each shrunk by the
+    share of its variance that is not noise.
+    """
+    W, sigma2, W_y, sigma2_y, mean_y = state
+    M = Cholesky(sigma2 * np.eye(W.shape[1]) + W.T @ W)
+    weights, covariance = M.solve(W.T).T, sigma2 * M.solve(np.eye(W.shape[1]))
+    squares, squares_y = np.sum(W**2, axis=0), np.sum(W_y**2, axis=0)
+    lengths = np.sqrt(squares + sigma2 * np.sum(W_y**2 / sigma2_y[:, None], axis=0))
+    stretch = lengths if energy_scale else np.ones(W.shape[1])
+    return SppcaFit(
+        mean,
+        state,
+        weights * stretch,
+        1 / np.where(stretch > 0, stretch, 1.0),
+        covariance,
+        Prediction(weights @ W_y.T, mean_y, W_y @ covariance @ W_y.T + np.diag(sigma2_y)),
+        np.eye(len(mean_y)),
+        squares / (squares.sum() + len(W) * sigma2),
+        squares_y / max(squares_y.sum() + sigma2_y.sum(), np.finfo(float).tiny),
+    )

@@ -1,0 +1,119 @@
+"""SPPCA with missing entries in the inputs, by the likelihood of what is observed.
+
+Inputs and outputs stand side by side as columns of one table with two kinds of noise, and
+gaps in both are alike; see `gnomon.models.gaussian.gaps`.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from gnomon.inference.loop import Method, Run, anderson
+from gnomon.models.gaussian import gaps
+from gnomon.models.sppca.statistics import Noise, State, floors, learnt_levels, noise_for, tied
+
+
+class Parts(NamedTuple):
+    """The mean of the inputs, and the state of SPPCA for rows less that mean."""
+
+    mean: np.ndarray
+    state: State
+
+
+def maximise(problem, settings, loop) -> tuple[Run, Noise]:
+    """The run to the maximum for a `fit.Problem` with gaps, its states `Parts`; the noise rule."""
+    X, Y, observed, _, weights = problem
+    inputs = gaps.inputs(X, weights)
+    data = table(X, Y, observed, weights, per_output=settings.noise == "per_output")
+    variances = gaps.variances(data)
+    noise = noise_for(variances[0], variances[1:], settings)
+    start = init(data, gaps.init(inputs, settings.n_components), noise)
+    parts = partial(split, d=X.shape[1], c=Y.shape[1])
+    max_iter, tol = settings.max_iter, settings.tol
+    run = climb(data, start, noise, max_iter=max_iter, tol=tol, loop=loop, finish=parts)
+    return run, noise
+
+
+def climb(data, start, noise, *, max_iter, tol, loop, finish=lambda state: state) -> Run:
+    """The run of EM on a table, with ``tol`` in nats per observed entry.
+
+    ``finish`` makes of a `gnomon.models.gaussian.gaps.State` what the run ends with.
+    """
+    method = anderson(
+        Method(start, partial(step, data=data, noise=noise), finish),
+        gaps.pack,
+        partial(unpack, like=start, data=data, noise=noise),
+    )
+    return loop(method, max_iter=max_iter, tol=tol * gaps.n_observed(data))
+
+
+def table(X, Y, observed, weights=None, *, per_output=False, shift=None) -> gaps.Patterns:
+    """Rows [x, y] with NaN in the gaps, grouped by what they observe; floors as without gaps."""
+    d, c = X.shape[1], Y.shape[1]
+    outputs = 1 + np.arange(c) if per_output else np.ones(c, dtype=int)
+    groups = np.concatenate([np.zeros(d, dtype=int), outputs])
+    rows = np.hstack([X.astype(float), np.where(observed, Y, np.nan)])
+    data = gaps.group_rows(rows, groups, weights, shift)
+    variances = gaps.variances(data)
+    return data._replace(floors=np.append(*floors(variances[0], variances[1:])))
+
+
+def no_outputs(n) -> tuple[np.ndarray, np.ndarray]:
+    """Columns and mask of rows without outputs."""
+    nothing = np.zeros((n, 0))
+    return nothing, nothing.astype(bool)
+
+
+def init(data: gaps.Patterns, inputs: gaps.State, noise: Noise) -> gaps.State:
+    """PPCA of the inputs as far as it is known; outputs not yet explained."""
+    d, q = inputs.W.shape
+    W = np.vstack([inputs.W, np.zeros((len(data.groups) - d, q))])
+    mean = np.concatenate([inputs.mean, data.shift[d:]])
+    levels = np.append(inputs.noise, np.maximum(gaps.variances(data), data.floors)[1:])
+    return gaps.State(W, mean, tied(levels, noise))
+
+
+def step(state: gaps.State, data: gaps.Patterns, noise: Noise):
+    """One EM step, its noise fixed or tied where the rule says so, and the objective."""
+    priors = np.where(data.groups == 0, noise.prior_x, noise.prior_y)
+    fixed_mean = None if noise.learn_mean else data.groups > 0
+    # Levels that are not learnt apart have no floors of their own.
+    rows = data if noise.ratio is None else data._replace(floors=np.zeros_like(data.floors))
+    found, objective = gaps.step(state, rows, priors if priors.any() else None, fixed_mean)
+    objective -= 0.5 * float(priors @ np.sum(state.W**2, axis=1))
+    return found._replace(noise=_apply_noise_rule(found.noise, data, noise)), objective
+
+
+def _apply_noise_rule(levels, data, noise):
+    """Levels of the groups of columns, as they were learnt apart, fixed or tied."""
+    if noise.ratio is None:
+        return tied(levels, noise)
+    sizes = gaps.group_sizes(data)
+    return learnt_levels(sizes * levels, sizes, noise)
+
+
+def unpack(x, like: gaps.State, data: gaps.Patterns, noise: Noise):
+    """The state of a vector of `gnomon.models.gaussian.gaps.pack`, noise not below the floors."""
+    state = gaps.unpack(x, like)
+    if noise.fixed is not None or noise.ratio is not None:
+        return state
+    return state._replace(noise=np.maximum(state.noise, data.floors))
+
+
+def split(state: gaps.State, d, c) -> Parts:
+    """Mean of the inputs, and the state of SPPCA."""
+    levels = np.broadcast_to(state.noise[1:], (c,)) if c else np.zeros(0)
+    return Parts(
+        state.mean[:d],
+        State(state.W[:d], float(state.noise[0]), state.W[d:], levels.copy(), state.mean[d:]),
+    )
+
+
+def join(mean, state: State) -> gaps.State:
+    """The table's state, a noise level for every output."""
+    return gaps.State(
+        np.vstack([state.W, state.W_y]),
+        np.concatenate([mean, state.mean_y]),
+        np.concatenate([[state.sigma2], state.sigma2_y]),
+    )

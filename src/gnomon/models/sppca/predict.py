@@ -1,0 +1,170 @@
+"""What a fitted SPPCA says of new rows: coordinates, outputs and latent variables given inputs.
+
+    E[y | x_o]   = offset + (E[x | x_o] - mean)' coef
+    Cov[y | x_o] = covariance + coef' Cov[x | x_o] coef
+
+x_o is what a row observes of x. Rows with the same gaps share a covariance, so c x c work is for
+each pattern. An output that is not seen takes part as a row and a column of the identity, which
+changes nothing.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gnomon.linalg.data import Centered, Data, as_data, has_gaps
+from gnomon.linalg.solve import stacked_covariances, stacked_half_inverses
+from gnomon.models.gaussian import gaps as gaussian_gaps
+from gnomon.models.sppca import gaps
+from gnomon.models.sppca.em import precisions
+from gnomon.models.sppca.fit import SppcaFit
+from gnomon.models.sppca.statistics import State
+
+
+class Given(NamedTuple):
+    """Gaussians of the rows: means (n, k), covariances (P, k, k), and which of these a row has."""
+
+    mean: np.ndarray
+    covariances: np.ndarray
+    pattern: np.ndarray
+
+
+def filled_rows(model: SppcaFit, X) -> Data:
+    """X less its mean, gaps at their means given the rest of the row."""
+    if has_gaps(X):
+        state = gaussian_gaps.State(model.state.W, model.mean, np.array([model.state.sigma2]))
+        groups = np.zeros(X.shape[1], dtype=int)
+        data = gaussian_gaps.group_rows(np.asarray(X, dtype=float), groups, shift=model.mean)
+        X = gaussian_gaps.fill(state, data)[0].astype(X.dtype, copy=False)
+    return Centered(as_data(X), model.mean)
+
+
+def coordinates(model: SppcaFit, X) -> np.ndarray:
+    """Coordinates (n, q) of every row, in the dtype of X."""
+    return filled_rows(model, X) @ model.projection.astype(X.dtype)
+
+
+def outputs_given(model: SppcaFit, X) -> Given:
+    """The outputs of every row, section 3.4.1 of [YYTKW06] where x has no gaps."""
+    coef, offset, covariance = model.outputs
+    mean = np.asarray(filled_rows(model, X) @ coef.astype(X.dtype) + offset, dtype=float)
+    return Given(mean, *_with_gaps(model.state, X, coef, covariance))
+
+
+def _with_gaps(state, X, coef, covariance):
+    """Covariances of (x - mean)' coef + noise, wider where x has gaps, and which a row has."""
+    if not has_gaps(X):
+        return covariance[None], np.zeros(X.shape[0], dtype=int)
+    missing, pattern = np.unique(np.isnan(X), axis=0, return_inverse=True)
+    more = _covariances_of_gaps(coef, state.W, state.sigma2, missing.astype(float))
+    return covariance + more, pattern.ravel()
+
+
+def _covariances_of_gaps(coef, W, sigma2, missing):
+    """What gaps add, coef' Cov[x | x_o] coef (P, c, c), for patterns (P, d) of them."""
+    (d, q), c, p = W.shape, coef.shape[1], len(missing)
+    # Sizes are spelt out: of a single class there is no column, and -1 has no answer.
+    products = (W[:, :, None] * W[:, None, :]).reshape(d, q * q) / sigma2
+    A = np.eye(q) + ((1.0 - missing) @ products).reshape(p, q, q)
+    through = (coef[:, :, None] * W[:, None, :]).reshape(d, c * q)
+    through = (missing @ through).reshape(p, c, q)
+    own = (coef[:, :, None] * coef[:, None, :]).reshape(d, c * c)
+    shared = through @ np.linalg.solve(A, np.swapaxes(through, 1, 2))
+    return shared + sigma2 * (missing @ own).reshape(p, c, c)
+
+
+def posterior(model: SppcaFit, X, Y, observed) -> tuple[np.ndarray, np.ndarray]:
+    """Means (n, q) and covariances (n, q, q) of the coordinates given x and the outputs seen."""
+    state = model.state
+    if has_gaps(X):
+        shift = np.concatenate([model.mean, state.mean_y])
+        rows = gaps.table(X, Y, observed, per_output=True, shift=shift)
+        mean, covariances = gaussian_gaps.posterior(gaps.join(model.mean, state), rows)
+    else:
+        XW = np.asarray(Centered(as_data(X), model.mean) @ state.W, dtype=float)
+        mean, covariances = latent_posterior(state, XW, Y, observed)
+    stretch = _stretch(model)
+    return mean * stretch, covariances * np.outer(stretch, stretch)
+
+
+def latent_posterior(state: State, XW, Y, observed) -> tuple[np.ndarray, np.ndarray]:
+    """Means and covariances of z given X W and the outputs seen, eqs. (5)-(6) of [YYTKW06]."""
+    seen, pattern = np.unique(observed, axis=0, return_inverse=True)
+    covariances = stacked_covariances(precisions(state, seen))[0][pattern.ravel()]
+    residual = np.where(observed, Y - state.mean_y, 0.0)
+    b = XW / state.sigma2 + (residual / state.sigma2_y) @ state.W_y
+    return np.einsum("nij,nj->ni", covariances, b), covariances
+
+
+def completed_posterior(model: SppcaFit, X, Y, observed) -> tuple[np.ndarray, np.ndarray]:
+    """The same where outputs count by their completion; a known y replaces its prediction."""
+    stretch = _stretch(model)
+    mean = np.asarray(filled_rows(model, X) @ model.projection, dtype=float)
+    own = model.latent_covariance * np.outer(stretch, stretch)
+    covariances, pattern = _with_gaps(model.state, X, model.projection, own)
+    if observed.any():
+        given = outputs_given(model, X)
+        surprise = (fill(given, Y, observed)[0] - given.mean) @ model.whitener
+        weights = model.state.W_y / model.state.sigma2_y[:, None]
+        mean = mean + surprise @ weights @ model.latent_covariance * stretch
+    if len(covariances) == 1:
+        return mean, np.broadcast_to(covariances[0], (len(mean), *own.shape))
+    return mean, covariances[pattern]
+
+
+def _stretch(model):
+    """Factors from the latent variables to the coordinates; an axis without any has one."""
+    scale = np.asarray(model.latent_scale, dtype=float)
+    return 1 / np.where(scale > 0, scale, 1.0)
+
+
+def log_density(given: Given, Y, observed) -> np.ndarray:
+    """Log density (n,) of the outputs seen."""
+    residual = np.where(observed, Y - given.mean, 0.0)
+    solved, logdets = _solve_seen(given, residual, observed)
+    distances = np.sum(residual * solved, axis=1)
+    return -0.5 * (distances + logdets + observed.sum(axis=1) * np.log(2 * np.pi))
+
+
+def fill(given: Given, Y, observed) -> tuple[np.ndarray, np.ndarray]:
+    """Outputs (n, c) with those not seen at their means given x and the others; deviations."""
+    residual = np.where(observed, Y - given.mean, 0.0)
+    solved, _ = _solve_seen(given, residual, observed)
+    means = given.mean + np.einsum("nij,nj->ni", given.covariances[given.pattern], solved)
+    keys, which = _joint_patterns(given, observed)
+    left = np.stack([_left_variance(given.covariances[p], seen) for p, seen in keys])
+    return np.where(observed, Y, means), np.where(observed, 0.0, np.sqrt(left)[which])
+
+
+def class_log_odds(mean, covariances, pattern, code_vectors) -> np.ndarray:
+    """Log density (n, C) of every class's code vector (C, c) as an output, up to a constant."""
+    half, _ = stacked_half_inverses(covariances)
+    half = half if len(half) == 1 else half[pattern]
+    away = np.swapaxes(code_vectors[None] - mean[:, None], 1, 2)
+    return -0.5 * np.sum((half @ away) ** 2, axis=1)
+
+
+def _solve_seen(given, residual, observed):
+    """C_oo^-1 r for every row, zero where not seen, and log |C_oo|."""
+    keys, which = _joint_patterns(given, observed)
+    masked = np.stack([_seen_block(given.covariances[p], seen) for p, seen in keys])
+    inverses, logdets = stacked_covariances(masked)
+    return np.einsum("nij,nj->ni", inverses[which], residual), -logdets[which]
+
+
+def _joint_patterns(given, observed):
+    """Distinct pairs (pattern of x, outputs seen) and which of them a row has."""
+    joint = np.column_stack([given.pattern, observed])
+    keys, which = np.unique(joint, axis=0, return_inverse=True)
+    return [(int(key[0]), key[1:].astype(bool)) for key in keys], which.ravel()
+
+
+def _seen_block(C, seen):
+    both = np.outer(seen, seen)
+    return np.where(both, C, 0.0) + np.diag(1.0 - seen)
+
+
+def _left_variance(C, seen):
+    """Variances of all outputs once those seen are known."""
+    cross = np.where(seen[:, None], C, 0.0)
+    return np.maximum(np.diagonal(C - cross.T @ np.linalg.solve(_seen_block(C, seen), cross)), 0.0)

@@ -1,0 +1,256 @@
+"""Stage 1 of supervision: labels completed on all rows by ridge regression on the labelled ones.
+
+    y = m + B'(f - fbar) + e,    e ~ N(0, Sigma)
+
+f are coordinates of the rows on some principal directions. The penalty is the one whose
+leave-one-out residuals have the least log|Sigma|; it is measured in mean squared lengths of a
+labelled row. Sigma is theirs too, so that outputs count by how well they are predicted.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gnomon.linalg.data import row_slices
+from gnomon.linalg.solve import Cholesky, above_rounding
+from gnomon.models.strength.rule import RULE, TINY
+
+
+class Outputs(NamedTuple):
+    """Columns Y (n, c), the mask of those known, and class numbers, -1 unlabelled, or None."""
+
+    Y: np.ndarray
+    observed: np.ndarray
+    labels: np.ndarray | None = None
+
+    def rows(self, index) -> "Outputs":
+        """The outputs of some rows."""
+        labels = None if self.labels is None else self.labels[index]
+        return Outputs(self.Y[index], self.observed[index], labels)
+
+
+class Completion(NamedTuple):
+    """E[y|x] = offset + f'B, its covariance, and penalties and leave-one-out residuals (n, c)."""
+
+    B: np.ndarray
+    offset: np.ndarray
+    covariance: np.ndarray
+    penalty: np.ndarray
+    residuals: np.ndarray
+
+
+class Votes(NamedTuple):
+    """Pseudo-labels: unlabelled rows with the class they were voted, and how much it counts.
+
+    ``weights`` multiply those of the rows. ``fit`` is stage 1 with these rows, where all labelled
+    rows took part in it.
+    """
+
+    rows: np.ndarray
+    labels: np.ndarray
+    code_vectors: np.ndarray
+    weights: np.ndarray
+    fit: Completion | None = None
+
+
+def complete(F, outputs: Outputs, weights, counts=None) -> Completion:
+    """Ridge regression of the labelled rows, its penalty tuned by leaving out one row.
+
+    ``counts`` says how often a row occurs, by default as often as it weighs: weights so count
+    as repeated rows. Columns seen on different rows are fitted each on its own. Where there
+    are classes, all of them count the same.
+    """
+    counts = weights if counts is None else counts
+    grid = np.array(RULE.penalties)
+    if outputs.labels is None:
+        grid = grid[grid >= RULE.least_penalty_of_numbers]
+
+    def tuned(sample, columns):
+        return _tuned(sample, grid)
+
+    return _by_columns(F, outputs, weights, counts, tuned)
+
+
+def recomplete(F, outputs: Outputs, weights, penalty) -> Completion:
+    """The same at a given penalty for each column, by one Cholesky factor."""
+
+    def given(sample, columns):
+        return *_ridge(sample, penalty[columns[0]] * sample.unit), penalty[columns[0]]
+
+    return _by_columns(F, outputs, weights, weights, given)
+
+
+def complete_with_votes(F, outputs: Outputs, weights, votes: Votes, counts) -> Completion:
+    """Stage 1 on labelled rows and on those of the votes, which ``counts`` says how often occur.
+
+    F holds the labelled rows first.
+    """
+    Y = np.vstack([outputs.Y, votes.code_vectors])
+    labels = np.concatenate([outputs.labels, votes.labels])
+    together = Outputs(Y, np.ones(Y.shape, dtype=bool), labels)
+    heavy = np.concatenate([weights, counts * votes.weights])
+    return complete(F, together, heavy, np.concatenate([weights, counts]))
+
+
+def class_weights(labels, weights) -> np.ndarray:
+    """Weights of labelled rows that make every class count the same; their sum is unchanged."""
+    counts = np.bincount(labels, weights)
+    share = weights.sum() / max(np.count_nonzero(counts), 1)
+    return weights * (share / np.maximum(counts, TINY))[labels]
+
+
+def residual_covariance(E, weights) -> np.ndarray:
+    """Covariance of residuals (n, c) with gaps, shrunk towards a sphere; I where there are none."""
+    seen = ~np.isnan(E)
+    if seen.all():
+        return _shrunk((weights[:, None] * E).T @ E / max(weights.sum(), TINY))
+    if not seen.any():
+        return np.eye(E.shape[1])
+    E = np.where(seen, E, 0.0)
+    counts = np.maximum((weights[:, None] * seen).T @ seen.astype(float), TINY)
+    S = _shrunk((weights[:, None] * E).T @ E / counts)
+    # Pairwise averages over different rows need not be positive definite.
+    values, vectors = np.linalg.eigh(S)
+    return (vectors * np.maximum(values, RULE.shrinkage * values.mean())) @ vectors.T
+
+
+class _Rows(NamedTuple):
+    """Rows of a regression: their weights, those that balance classes, how often they occur."""
+
+    F: np.ndarray
+    Y: np.ndarray
+    weights: np.ndarray
+    balanced: np.ndarray
+    counts: np.ndarray
+
+
+class _Sample(NamedTuple):
+    """Centred rows and outputs, each scaled by the root of its balanced weight; their means.
+
+    ``unit`` is the mean squared length of a row, in which penalties are measured.
+    """
+
+    F: np.ndarray
+    Y: np.ndarray
+    f_mean: np.ndarray
+    y_mean: np.ndarray
+    roots: np.ndarray
+    weights: np.ndarray
+    counts: np.ndarray
+    unit: float
+
+
+def _by_columns(F, outputs, weights, counts, solve) -> Completion:
+    """Columns seen on the same rows fitted together; ``solve`` gives B, residuals, penalty."""
+    Y, observed, labels = outputs
+    balanced = weights if labels is None else class_weights(labels, weights)
+    rows = _Rows(F, Y, weights, balanced, counts)
+    B, offset = np.zeros((F.shape[1], Y.shape[1])), np.zeros(Y.shape[1])
+    penalty, E = np.full(Y.shape[1], np.inf), np.full(Y.shape, np.nan)
+    for columns in _same_pattern(observed):
+        seen = observed[:, columns[0]]
+        if seen.any():
+            sample = _sample(_part(rows, seen, columns))
+            B[:, columns], left_out, penalty[columns] = solve(sample, columns)
+            E[np.ix_(seen, columns)] = left_out
+            offset[columns] = sample.y_mean - sample.f_mean @ B[:, columns]
+    return Completion(B, offset, residual_covariance(E, weights), penalty, E)
+
+
+def _part(rows, seen, columns):
+    """Some rows and columns, without a copy where these are all."""
+    part = rows if seen.all() else _Rows(*(values[seen] for values in rows))
+    return part if len(columns) == part.Y.shape[1] else part._replace(Y=part.Y[:, columns])
+
+
+def _sample(rows):
+    total = rows.balanced.sum()
+    f_mean, y_mean = rows.balanced @ rows.F / total, rows.balanced @ rows.Y / total
+    roots = np.sqrt(rows.balanced)[:, None]
+    F = rows.F - f_mean
+    F *= roots
+    unit = max(float(np.vdot(F, F)) / total, TINY)
+    Y = roots * (rows.Y - y_mean)
+    return _Sample(F, Y, f_mean, y_mean, roots, rows.weights, rows.counts, unit)
+
+
+def _same_pattern(observed) -> list[np.ndarray]:
+    """Columns grouped by the rows on which they are seen."""
+    if observed.shape[1] == 0:
+        return []
+    if observed.all():
+        return [np.arange(observed.shape[1])] if observed.size else []
+    _, group = np.unique(observed, axis=1, return_inverse=True)
+    return [np.flatnonzero(group.ravel() == g) for g in range(group.max() + 1)]
+
+
+def _shrunk(S):
+    """S (..., c, c) drawn towards a sphere of the same trace; I where it is zero."""
+    c = S.shape[-1]
+    level = np.trace(S, axis1=-2, axis2=-1)[..., None, None] / max(c, 1)
+    S = (1 - RULE.shrinkage) * S + RULE.shrinkage * level * np.eye(c)
+    return np.where(level > 0, S, np.eye(c))
+
+
+def _tuned(sample, grid):
+    """B, leave-one-out residuals and penalty of least log determinant over the grid."""
+    squares, V = _principal(sample.F)
+    U_of, UY = V / np.sqrt(squares), V.T @ (sample.F.T @ sample.Y) / np.sqrt(squares)[:, None]
+    n, c = sample.Y.shape
+    grid = grid if sample.counts.sum() <= RULE.many_rows else grid[::2]
+    shrink = squares / (squares + (grid * sample.unit)[:, None])
+    leverage, S = np.empty((len(grid), n)), np.zeros((len(grid), c, c))
+    # A row of F takes with it four copies, on the way, of its residuals for all penalties.
+    for rows in row_slices((n, sample.F.shape[1] + 4 * len(grid) * c)):
+        U = sample.F[rows] @ U_of
+        leverage[:, rows] = shrink @ (U**2).T
+        E = sample.Y[rows] - _products(U, shrink[:, :, None] * UY)
+        E /= _left_out_scale(sample, leverage[:, rows], rows)[..., None]
+        S += np.swapaxes(sample.weights[rows, None] * E, 1, 2) @ E
+    k = int(np.argmin(np.linalg.slogdet(_shrunk(S / max(sample.weights.sum(), TINY)))[1]))
+    B = U_of @ (shrink[k, :, None] * UY)
+    left = sample.Y - sample.F @ B
+    return B, left / _left_out_scale(sample, leverage[k])[:, None], grid[k]
+
+
+def _principal(F):
+    """Squared singular values above rounding and right vectors (p, r), by the smaller side."""
+    wide = F.shape[0] < F.shape[1]
+    squares, vectors = np.linalg.eigh(F @ F.T if wide else F.T @ F)
+    kept = above_rounding(squares)
+    squares, vectors = squares[kept], vectors[:, kept]
+    return squares, (F.T @ vectors) / np.sqrt(squares) if wide else vectors
+
+
+def _products(U, stack):
+    """U times every matrix (p, c) of a stack, as one product."""
+    m, p, c = stack.shape
+    side_by_side = U @ np.swapaxes(stack, 0, 1).reshape(p, m * c)
+    return np.swapaxes(side_by_side.reshape(len(U), m, c), 0, 1)
+
+
+def _ridge(sample, a):
+    """B and leave-one-out residuals at penalty a, on the smaller side of the rows."""
+    n, p = sample.F.shape
+    if n <= p:
+        M = Cholesky(sample.F @ sample.F.T + a * np.eye(n))
+        dual = M.solve(sample.Y)
+        B, left = sample.F.T @ dual, a * dual
+        leverage = 1 - a * np.sum(M.half_solve(np.eye(n)) ** 2, axis=0)
+    else:
+        M = Cholesky(sample.F.T @ sample.F + a * np.eye(p))
+        B = M.solve(sample.F.T @ sample.Y)
+        left = sample.Y - sample.F @ B
+        leverage = np.sum(M.half_solve(sample.F.T) ** 2, axis=0)
+    return B, left / _left_out_scale(sample, leverage)[:, None]
+
+
+def _left_out_scale(sample, leverage, rows=slice(None)):
+    """By what weighted residuals are divided when one occurrence of their row is left out.
+
+    A row that counts less than once is left out whole.
+    """
+    roots = sample.roots[rows, 0]
+    leverage = leverage + roots**2 / np.sum(sample.roots**2)
+    share = 1 - leverage / np.maximum(sample.counts[rows], 1.0)
+    return roots * np.maximum(share, RULE.rounding)

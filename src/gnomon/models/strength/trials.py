@@ -1,0 +1,336 @@
+"""Trials of candidate strengths of supervision: rows lose their labels and must find them again.
+
+splits     half of the classes lose some rows each, and these compete among those classes:
+           otherwise the classes short of labels gather near the origin, where a badly
+           predicted row also lies, and it is right for the wrong reason
+maps       a candidate is a strength s on some leading directions; the maps T = F R of all
+           strengths are found at once
+classes    log loss of the nearest labelled row of each class
+numbers    squared error of a regression on the components
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gnomon.linalg.eigen import MARGIN
+from gnomon.models.strength.closed_form import (
+    PrincipalSpace,
+    coordinates,
+    label_block,
+    labelled_rows,
+)
+from gnomon.models.strength.completion import Completion, Outputs, complete, recomplete
+from gnomon.models.strength.rule import RULE, TINY
+
+
+class Labelled(NamedTuple):
+    """Distinct labelled rows in an order of their own: coordinates, outputs, weights.
+
+    Classes are numbered by their first rows; ``names`` has their numbers outside.
+    """
+
+    F: np.ndarray
+    outputs: Outputs
+    weights: np.ndarray
+    names: np.ndarray
+
+    @property
+    def labels(self) -> np.ndarray:
+        """Class number of every row; numbers are one class of all rows."""
+        labels = self.outputs.labels
+        return np.zeros(len(self.F), dtype=int) if labels is None else labels
+
+    def rows(self, index) -> "Labelled":
+        """Some of the rows."""
+        return Labelled(self.F[index], self.outputs.rows(index), self.weights[index], self.names)
+
+
+class Candidate(NamedTuple):
+    """A strength on some leading directions of the principal space."""
+
+    n_directions: int
+    s: float
+
+
+class Contest(NamedTuple):
+    """A principal space, the labelled rows that judge the candidates in it, how many components."""
+
+    space: PrincipalSpace
+    labelled: Labelled
+    q: int
+
+    @property
+    def sizes(self) -> list[int]:
+        """Few and all of the directions, ascending."""
+        size = len(self.space.variances)
+        few = max(RULE.few_directions, RULE.few_directions_per_component * self.q)
+        return sorted({min(size, few), size})
+
+    @property
+    def candidates(self) -> list[Candidate]:
+        """No supervision, then every strength on each number of directions."""
+        none = Candidate(self.sizes[-1], 0.0)
+        return [none] + [Candidate(p, s) for p in self.sizes for s in RULE.strengths]
+
+
+# Stage 1 for each number of directions of a contest.
+Completions = dict[int, Completion]
+
+
+class Trial(NamedTuple):
+    """Rows that keep their label, rows that lose it, and the classes that compete for these.
+
+    ``fits`` are stage 1 without the rows that lose their label.
+    """
+
+    kept: np.ndarray
+    lost: np.ndarray
+    classes: np.ndarray
+    fits: Completions | None = None
+
+
+def distinct_rows(space: PrincipalSpace, outputs: Outputs) -> Labelled:
+    """Labelled rows, equal ones merged and their weights added, in an order of their own.
+
+    So weights count as repeated rows, and neither the order of rows nor the names of the
+    classes decide which rows a split takes. Equal rows also tell nothing of each other.
+    """
+    rows, weights = labelled_rows(space, outputs.observed)
+    F = coordinates(space, rows)
+    sizes = np.einsum("ij,ij->i", F, F)
+    order = np.argsort(sizes, kind="stable")
+    F, sizes, weights, rows = F[order], sizes[order], weights[order], rows[order]
+    Y, observed, labels = outputs.rows(rows)
+    same = _same_as_before(F, sizes, np.where(observed, Y, np.inf))
+    group = np.cumsum(np.r_[0, ~same]) if len(rows) else rows
+    first = np.flatnonzero(np.diff(group, prepend=-1))
+    known, names = Outputs(Y[first], observed[first]), np.zeros(1, dtype=int)
+    if labels is not None:
+        names, numbers = _by_appearance(labels[first])
+        known = known._replace(labels=numbers)
+    return Labelled(F[first], known, np.bincount(group, weights), names)
+
+
+def _same_as_before(F, sizes, outputs):
+    """Whether each row but the first equals the one before it; sizes are ascending."""
+    most = max(F.max(initial=0), -F.min(initial=0))
+    # Equal rows have equal sizes, and few others have: only those are compared.
+    close = np.diff(sizes) <= 2 * RULE.rounding * F.shape[1] * most**2
+    after = np.flatnonzero(close) + 1
+    distance = np.max(np.abs(F[after] - F[after - 1]), axis=1, initial=0)
+    equal = np.all(outputs[after] == outputs[after - 1], axis=1)
+    close[after - 1] = (distance <= RULE.rounding * most) & equal
+    return close
+
+
+def _by_appearance(labels):
+    """Classes in the order in which they first appear, and the place of each row's class."""
+    names, first, number = np.unique(labels, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return names[order], np.argsort(order)[number]
+
+
+def thinned(labelled: Labelled, rng) -> Labelled:
+    """A bounded number of rows, classes thinned alike, the rare ones last."""
+    n = len(labelled.F)
+    if n <= RULE.most_labelled:
+        return labelled
+    shuffled = rng.permutation(n)
+    rank = np.empty(n)
+    rank[shuffled] = _rank_in_class(labelled.labels[shuffled])
+    rows = np.sort(np.argsort(rank, kind="stable")[: RULE.most_labelled])
+    return labelled.rows(rows)
+
+
+def _rank_in_class(labels):
+    """How many rows of its class come before each row."""
+    order = np.argsort(labels, kind="stable")
+    starts = np.flatnonzero(np.diff(labels[order], prepend=-1))
+    rank = np.empty(len(labels), dtype=int)
+    rank[order] = np.arange(len(labels)) - np.repeat(starts, np.diff(np.r_[starts, len(labels)]))
+    return rank
+
+
+def draw_splits(labels, q, rng) -> list[Trial]:
+    """Plain folds for few classes and enough components, half-class splits otherwise.
+
+    Numbers are one class of all rows.
+    """
+    counts = np.bincount(labels)
+    if len(counts) <= RULE.few_classes and q >= len(counts) - 1:
+        return _plain_folds(labels, rng)
+    return _half_class_splits(labels, np.flatnonzero(counts >= 2), rng)
+
+
+def _plain_folds(labels, rng):
+    """Folds that share the rows of every class; a class keeps a row in each."""
+    n, n_folds = len(labels), RULE.n_trials
+    shuffled = rng.permutation(n)
+    fold = np.empty(n, dtype=int)
+    fold[shuffled] = (_rank_in_class(labels[shuffled]) + rng.integers(n_folds)) % n_folds
+    fold[np.bincount(labels)[labels] < 2] = -1
+    every = np.arange(labels.max() + 1)
+    lost = [np.flatnonzero(fold == f) for f in range(n_folds)]
+    folds = [f for f in range(n_folds) if len(lost[f])]
+    return [Trial(np.flatnonzero(fold != f), lost[f], every) for f in folds]
+
+
+def _half_class_splits(labels, able, rng):
+    """Splits in which half of the classes, in rotation, lose some of their rows each."""
+    half = max(min(len(able), RULE.least_contest), len(able) // 2)
+    rounds = 2 + RULE.n_trials * half // len(able)
+    queue = np.concatenate([rng.permutation(able) for _ in range(rounds)])
+    splits = []
+    for k in range(RULE.n_trials):
+        classes = np.unique(queue[k * half : (k + 1) * half])
+        lost = np.concatenate([_some_rows(labels, c, rng) for c in classes])
+        kept = np.setdiff1d(np.arange(len(labels)), lost)
+        splits.append(Trial(kept, lost, classes))
+    return splits
+
+
+def _some_rows(labels, c, rng):
+    rows = np.flatnonzero(labels == c)
+    return rng.choice(rows, max(1, len(rows) // RULE.one_row_of), replace=False)
+
+
+def tuned(contest: Contest) -> Completions:
+    """Stage 1 with its penalty tuned on all labelled rows."""
+    F, outputs, weights, _ = contest.labelled
+    return {p: complete(F[:, :p], outputs, weights) for p in contest.sizes}
+
+
+def run_trials(contest: Contest, fits: Completions, rng) -> list[Trial]:
+    """Trials with stage 1 fitted at the penalties of ``fits``."""
+    splits = draw_splits(contest.labelled.labels, contest.q, rng)
+    return [split._replace(fits=_fits_without(contest, split, fits)) for split in splits]
+
+
+def _fits_without(contest, split, fits):
+    F, outputs, weights, _ = contest.labelled.rows(split.kept)
+    return {p: recomplete(F[:, :p], outputs, weights, fit.penalty) for p, fit in fits.items()}
+
+
+def class_losses(contest: Contest, trials) -> tuple[np.ndarray, np.ndarray]:
+    """Log losses (candidates, rows that lose their label) of finding the class; those of chance."""
+    labels, distances = contest.labelled.labels, []
+    for trial in trials:
+        T = embed(contest, contest.labelled.F, trial.fits)
+        kept = trial.kept[np.argsort(labels[trial.kept], kind="stable")]
+        near = class_distances(T[:, trial.lost], T[:, kept], labels[kept])
+        near[:, :, np.setdiff1d(labels, trial.classes)] = np.inf
+        distances.append(near)
+    truth = np.concatenate([labels[trial.lost] for trial in trials])
+    chance = np.concatenate([np.full(len(x.lost), np.log(len(x.classes))) for x in trials])
+    return soft_losses(np.concatenate(distances, axis=1), truth), chance
+
+
+def number_losses(contest: Contest, trials) -> tuple[np.ndarray, np.ndarray]:
+    """Squared errors (candidates, rows that lose theirs) of a regression on T; of the mean alone.
+
+    In units of each column's variance; an outlying row counts as three deviations.
+    """
+    labelled, losses = contest.labelled, []
+    variance = np.maximum(column_variances(labelled), TINY)
+    nothing = np.zeros((len(labelled.F), 1))
+    for trial in trials:
+        kept, lost = labelled.rows(trial.kept), labelled.outputs.rows(trial.lost)
+        maps = (*embed(contest, labelled.F, trial.fits), nothing)
+        pairs = [(T[trial.kept], T[trial.lost]) for T in maps]
+        losses.append([_regression_errors(kept, lost, *pair, variance) for pair in pairs])
+    together = np.concatenate(losses, axis=1)
+    return together[:-1], together[-1]
+
+
+def column_variances(labelled: Labelled) -> np.ndarray:
+    """Variance of every output over the rows that have it."""
+    Y, observed, _ = labelled.outputs
+    seen = labelled.weights[:, None] * observed
+    total = np.maximum(seen.sum(axis=0), TINY)
+    mean = np.sum(seen * Y, axis=0) / total
+    return np.sum(seen * (Y - mean) ** 2, axis=0) / total
+
+
+def capped_errors(E, observed, variance) -> np.ndarray:
+    """Mean over the outputs of a row of squared errors in variances, none above a limit."""
+    squares = np.where(observed, np.minimum(E**2 / variance, RULE.largest_error), 0.0)
+    return squares.sum(axis=1) / observed.sum(axis=1)
+
+
+def _regression_errors(kept, lost, T, T_lost, variance):
+    """Errors of the outputs of lost rows, regressed on T of the kept ones."""
+    penalty = np.full(lost.Y.shape[1], RULE.regression_penalty)
+    fit = recomplete(T, kept.outputs, kept.weights, penalty)
+    return capped_errors(lost.Y - fit.offset - T_lost @ fit.B, lost.observed, variance)
+
+
+def class_distances(A, B, labels) -> np.ndarray:
+    """Squared distances (..., m, classes) of rows A to the nearest row of B in each class.
+
+    The rows of B are sorted by class.
+    """
+    D = np.sum(A**2, axis=-1)[..., None] + np.sum(B**2, axis=-1)[..., None, :]
+    D -= 2 * A @ np.swapaxes(B, -1, -2)
+    starts = np.flatnonzero(np.diff(labels, prepend=-1))
+    return np.maximum(np.minimum.reduceat(D, starts, axis=-1), 0.0)
+
+
+def soft_losses(D, truth) -> np.ndarray:
+    """Log loss (candidates, rows) of p(c) ~ exp(-d_c / 2 h m), h the best common width."""
+    nearest = D.min(axis=2)
+    # Rows that repeat are near but for rounding, which is no width.
+    largest = np.where(np.isfinite(D), D, 0.0).max(axis=(1, 2))
+    scale = np.maximum(np.median(nearest, axis=1), np.maximum(RULE.rounding * largest, TINY))
+    D = (D - nearest[:, :, None]) / scale[:, None, None]
+    losses = np.array([_log_losses(-D / (2 * width), truth) for width in RULE.widths])
+    best = np.argmin(losses.mean(axis=2), axis=0)
+    return losses[best, np.arange(len(best))]
+
+
+def _log_losses(E, truth):
+    return np.log(np.sum(np.exp(E), axis=2)) - E[:, np.arange(len(truth)), truth]
+
+
+def embed(contest: Contest, F, fits: Completions) -> np.ndarray:
+    """Rows F in the maps of all candidates (candidates, n, q), given stage 1."""
+    space, q, n = contest.space, contest.q, len(F)
+    T = [F[None, :, :q]]
+    for p in contest.sizes:
+        R = strength_maps(space, label_block(fits[p], space.variances[:p]), q)
+        # One product for all strengths: narrow ones are slow.
+        side_by_side = F[:, :p] @ np.swapaxes(R, 0, 1).reshape(p, -1)
+        T.append(np.swapaxes(side_by_side.reshape(n, len(R), -1), 0, 1))
+    return np.concatenate(T)
+
+
+def strength_maps(space: PrincipalSpace, G, q) -> np.ndarray:
+    """The maps R (strengths, p, q) of `directions` for all strengths and a label block (p, c).
+
+    Eigenvectors come from the leading directions of x and of the label block, and one further
+    step of the power method; distances are then right to about a hundredth.
+    """
+    variances, total = space.variances[: len(G)], space.total
+    energy = max(float(np.sum(G**2)), TINY)
+    Q = _leading_space(G, q + MARGIN)
+    g = Q.T @ G
+    s = np.array(RULE.strengths)[:, None, None]
+    A = (1 - s) / total * ((Q.T * variances) @ Q) + s / energy * (g @ g.T)
+    values, U = np.linalg.eigh(A)
+    values = np.maximum(values[:, None, : -q - 1 : -1], RULE.no_energy)
+    U = Q @ U[:, :, : -q - 1 : -1]
+    AU = (1 - s) / total * variances[:, None] * U + s / energy * (G @ (G.T @ U))
+    return np.sqrt(total / variances)[:, None] * AU / np.sqrt(values)
+
+
+def _leading_space(G, m):
+    """Orthonormal (p, at most 2m): the first m coordinates and the leading ones of G."""
+    p = len(G)
+    if 2 * m >= p:
+        return np.eye(p)
+    _, E = np.linalg.eigh(G.T @ G)
+    tail, _ = np.linalg.qr(G[m:] @ E[:, : -m - 1 : -1])
+    Q = np.zeros((p, m + tail.shape[1]))
+    Q[:m, :m] = np.eye(m)
+    Q[m:, m:] = tail
+    return Q

@@ -1,0 +1,1 @@
+"""Which projection suits this data: `run` holds the public function."""

@@ -1,0 +1,226 @@
+"""The models that are compared, as data: to add one, add a line to `CANDIDATES`."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+
+from gnomon.estimators.labelled import LabelledOnly
+from gnomon.linalg.data import has_gaps
+from gnomon.tools.compare.scoring import Problem
+
+# A model that works with d x d matrices or dense rows gets this many leading components instead.
+REDUCED = 100
+
+
+class Candidate(NamedTuple):
+    """A model and what it can take.
+
+    ``learns`` holds the kinds of y that shape its map (c classes, n numbers, m multilabel);
+    ``unlabelled`` says that rows without label take part; ``nested``, that the leading columns
+    of a large fit are the small fit; ``widest`` and ``most_rows`` bound what it can bear.
+    """
+
+    name: str
+    home: str
+    parameters: Mapping = MappingProxyType({})
+    learns: str = ""
+    kinds: str = "cnm"
+    unlabelled: bool = False
+    gaps: bool = False
+    sparse: bool = False
+    nested: bool = False
+    needs_links: bool = False
+    takes_chunks: bool = False
+    below_classes: bool = False
+    widest: int | None = None
+    most_rows: int | None = None
+    estimator: Any = None
+
+    def make(self, n_components):
+        """A fresh estimator with n_components."""
+        if self.estimator is not None:
+            estimator = clone(self.estimator)
+            if "n_components" in estimator.get_params(deep=False):
+                estimator.set_params(n_components=n_components)
+            return estimator
+        module, name = self.home.rsplit(".", 1)
+        return getattr(import_module(module), name)(n_components=n_components, **self.parameters)
+
+
+PEERS = (
+    Candidate("PCA", "sklearn.decomposition.PCA", nested=True, sparse=True),
+    Candidate(
+        "whitened PCA", "sklearn.decomposition.PCA", {"whiten": True}, nested=True, sparse=True
+    ),
+    Candidate(
+        "LDA",
+        "sklearn.discriminant_analysis.LinearDiscriminantAnalysis",
+        {"solver": "eigen", "shrinkage": 0.1},
+        learns="c",
+        kinds="c",
+        nested=True,
+        below_classes=True,
+        widest=500,
+    ),
+    Candidate("PLS", "gnomon.peers.PLSDiscriminant", learns="c", kinds="c", nested=True),
+    Candidate(
+        "PLS", "sklearn.cross_decomposition.PLSRegression", learns="nm", kinds="nm", nested=True
+    ),
+    Candidate(
+        "kernel PCA",
+        "sklearn.decomposition.KernelPCA",
+        {"kernel": "rbf", "eigen_solver": "arpack", "random_state": 0},
+        nested=True,
+        most_rows=4000,
+    ),
+    Candidate(
+        "NCA",
+        "sklearn.neighbors.NeighborhoodComponentsAnalysis",
+        {"max_iter": 20, "random_state": 0},
+        learns="c",
+        kinds="c",
+        widest=200,
+        most_rows=2500,
+    ),
+    Candidate("UMAP", "umap.UMAP", {"random_state": 0, "n_jobs": 1}, learns="c", unlabelled=True),
+)
+
+# One start and few sweeps: near enough to rank models; the snippet refits with the same.
+BSDR_SETTINGS = {"n_init": 1, "max_iter": 50, "tol": 1e-3, "random_state": 0}
+
+FILTER_SETTINGS = {"relation": "filter"}
+# Content of single rows is trusted less where the embedding feeds a predictor.
+LEARNT_SETTINGS = {"relation": "learnt", "temper": 10.0, "random_state": 0}
+
+GNOMON = (
+    Candidate("PPCA", "gnomon.PPCA", gaps=True, sparse=True),
+    Candidate(
+        "SPPCA",
+        "gnomon.SPPCA",
+        {"random_state": 0},
+        learns="cnm",
+        unlabelled=True,
+        gaps=True,
+        sparse=True,
+    ),
+    Candidate(
+        "KernelSPPCA",
+        "gnomon.KernelSPPCA",
+        {"kernel": "rbf"},
+        learns="cnm",
+        unlabelled=True,
+        most_rows=2500,
+    ),
+    Candidate("PRPCA", "gnomon.PRPCA", {"projection": "smoothed"}, needs_links=True, sparse=True),
+    Candidate("PRPCA filter", "gnomon.PRPCA", FILTER_SETTINGS, needs_links=True, sparse=True),
+    Candidate("PRPCA learnt", "gnomon.PRPCA", LEARNT_SETTINGS, needs_links=True, sparse=True),
+    Candidate(
+        "DCAGM",
+        "gnomon.DCAGM",
+        {"random_state": 0},
+        learns="c",
+        kinds="c",
+        unlabelled=True,
+        takes_chunks=True,
+        widest=200,
+    ),
+    Candidate("BSDR", "gnomon.BSDR", BSDR_SETTINGS, learns="cm", kinds="cm", widest=300),
+    Candidate(
+        "BSDR", "gnomon.BSDRRegressor", {"random_state": 0}, learns="n", kinds="n", widest=300
+    ),
+)
+
+CANDIDATES = PEERS + GNOMON
+
+
+def choose(problem: Problem, models) -> tuple[list[Candidate], dict[str, str]]:
+    """The candidates that apply to the problem, and why the others do not."""
+    chosen, skipped = [], {}
+    for candidate in _wanted(models, problem.kind):
+        reason = _obstacle(candidate, problem)
+        if reason:
+            skipped[candidate.name] = reason
+        else:
+            chosen.append(candidate)
+    if not chosen:
+        raise ValueError(f"models: none applies here; {skipped}")
+    return chosen, skipped
+
+
+def sizes_for(candidate, problem, n_components, n_train) -> list[int]:
+    """The numbers of components that the candidate can have, each once."""
+    limit = min(problem.X.shape[1], n_train - 1)
+    if candidate.below_classes:
+        limit = min(limit, problem.n_classes - 1)
+    return sorted({min(q, limit) for q in n_components})
+
+
+def make_pipeline_for(candidate, problem, n_components, known) -> Pipeline:
+    """Preparation and candidate as one pipeline; the candidate's step is called "model".
+
+    ``known`` masks the rows that are fitted with a label.
+    """
+    model = candidate.make(n_components)
+    if problem.told and candidate.estimator is None and "target" in model.get_params():
+        model.set_params(target=problem.kind)
+    if candidate.learns and not candidate.unlabelled and not np.all(known):
+        model = LabelledOnly(model)
+    return Pipeline([*_preparation(candidate, problem, len(known)), ("model", model)])
+
+
+def _preparation(candidate, problem, n_train):
+    steps: list = []
+    d = problem.X.shape[1]
+    is_sparse = sparse.issparse(problem.X)
+    if has_gaps(problem.X) and not candidate.gaps:
+        steps.append(("impute", SimpleImputer(keep_empty_features=True)))
+    if not is_sparse:
+        steps.append(("scale", StandardScaler()))
+    width = min(REDUCED, d - 1, n_train - 1)
+    if is_sparse and not candidate.sparse:
+        steps.append(("reduce", TruncatedSVD(width, random_state=0)))
+    elif candidate.widest is not None and d > candidate.widest and not is_sparse:
+        steps.append(("reduce", PCA(width, random_state=0)))
+    return steps
+
+
+def _wanted(models, kind):
+    table = [c for c in CANDIDATES if kind[0] in c.kinds]
+    if models is None:
+        return table
+    if isinstance(models, dict):
+        models = list(models.items())
+    return [_one(model, table) for model in models]
+
+
+def _one(model, table):
+    if isinstance(model, str):
+        names = {c.name: c for c in table}
+        if model not in names:
+            raise ValueError(f"models has {model!r}; known are {', '.join(sorted(names))}")
+        return names[model]
+    name, estimator = model if isinstance(model, tuple) else (type(model).__name__, model)
+    if not hasattr(estimator, "transform"):
+        raise TypeError(f"models has {estimator!r}, which has no transform")
+    return Candidate(name, "", estimator=estimator, learns="cnm", unlabelled=True)
+
+
+def _obstacle(candidate, problem):
+    package = candidate.home.split(".")[0]
+    if package and find_spec(package) is None:
+        return f"{package} is not installed"
+    if candidate.needs_links and problem.links is None:
+        return "needs links"
+    if candidate.most_rows and problem.X.shape[0] > candidate.most_rows:
+        return f"more than {candidate.most_rows} rows"
+    return ""

@@ -1,0 +1,318 @@
+"""What a comparison found, in words, in pictures and as code that refits the winner."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from gnomon.displays.style import GREY, axes_or_new, colour, marker
+from gnomon.estimators import check_option
+from gnomon.tools.compare.trials import Outcome, Row
+
+HEADINGS = ("model", "q", "score", "sd", "vs leader", "p", "", "seen", "shuffled", "seconds", "MB")
+
+
+class CurvePoint(NamedTuple):
+    """Score of a model that was shown so many labels per class."""
+
+    model: str
+    labels: int
+    score: float
+    sd: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The result of `gnomon.compare`.
+
+    Attributes
+    ----------
+    rows : list of Row
+        One for each model and number of components, the leader first.
+    measure, evaluator : str
+        What was measured, and the predictor on top of the embeddings.
+    structure : bool
+        Whether any candidate predicts y better than chance allows.
+    structure_p : float
+        The p value behind it, for the best of all candidates at once.
+    leader : Row or None
+        The row with the best chosen score; None if nothing could be scored.
+    recommendation : str
+        One sentence, with its reason.
+    skipped, failed : dict
+        Why candidates were left out, or what went wrong with them.
+    warnings : dict
+        The first warning that each model gave.
+    stopped : str
+        Why not all trials were run; empty if they were.
+    learning_curve : list of CurvePoint
+        Scores against the number of labels, where asked for.
+    outcomes : list of Outcome
+        All single results.
+    pipeline : Pipeline or None
+        The leader with its preparation, not fitted.
+    """
+
+    rows: Sequence[Row]
+    measure: str
+    evaluator: str
+    structure: bool
+    structure_p: float
+    leader: Row | None
+    recommendation: str
+    skipped: dict[str, str]
+    failed: dict[str, str]
+    warnings: dict[str, str]
+    stopped: str
+    learning_curve: Sequence[CurvePoint] = ()
+    outcomes: Sequence[Outcome] = ()
+    pipeline: Pipeline | None = None
+    code: str = ""
+
+    def to_frame(self):
+        """The table as a pandas data frame, one row for each model and number of components.
+
+        Returns
+        -------
+        frame : pandas.DataFrame
+            The columns are the fields of `Row`.
+        """
+        import pandas
+
+        return pandas.DataFrame(list(self.rows), columns=list(Row._fields))
+
+    def snippet(self) -> str:
+        """Code that fits the recommended model to the X and y of the comparison.
+
+        Returns
+        -------
+        code : str
+            Python code; empty if nothing is recommended.
+        """
+        return self.code
+
+    def plot(self, kind="scores", *, ax=None):
+        """Draw the comparison.
+
+        Parameters
+        ----------
+        kind : {"scores", "dimension", "control", "labels"}, default="scores"
+            "scores" has a line for each model, with its standard deviation and what shuffled
+            labels give; "dimension" the score against the number of components; "control" the
+            score on seen and unseen rows with real and with shuffled labels; "labels" the
+            learning curve.
+        ax : matplotlib axes, default=None
+            Where to draw; new axes by default.
+
+        Returns
+        -------
+        ax : matplotlib axes
+            With the drawing.
+        """
+        drawers = {
+            "scores": _draw_scores,
+            "dimension": _draw_dimension,
+            "control": _draw_control,
+            "labels": _draw_labels,
+        }
+        check_option("kind", kind, tuple(drawers))
+        ax = axes_or_new(ax)
+        drawers[kind](self, ax)
+        return ax
+
+    def __repr__(self):
+        lines = [_cells(row) for row in self.rows]
+        widths = [max(len(line[i]) for line in [HEADINGS, *lines]) for i in range(len(HEADINGS))]
+        table = [_line(cells, widths) for cells in [HEADINGS, *lines]]
+        notes = _notes(self)
+        after = ["", *notes] if notes else []
+        return "\n".join([self.recommendation, "", _head(self), *table, *after])
+
+    def _repr_html_(self):
+        lines = [_html_line(HEADINGS, "th")]
+        for row in self.rows:
+            line = _html_line(_cells(row), "td")
+            leads = row is self.leader
+            lines.append(line.replace("<tr>", '<tr style="font-weight: bold">') if leads else line)
+        table = f"<table>\n<caption>{escape(_head(self))}</caption>\n{''.join(lines)}</table>"
+        notes = "".join(f"<p>{escape(note)}</p>\n" for note in _notes(self))
+        return f"<p>{escape(self.recommendation)}</p>\n{table}\n{notes}"
+
+
+def _html_line(cells, tag):
+    return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>\n"
+
+
+def _head(comparison):
+    return f"{comparison.measure} by {comparison.evaluator}; q is the number of components"
+
+
+def _cells(row):
+    p = "" if math.isnan(row.p_value) else f"{row.p_value:.3f}"
+    return (
+        row.model,
+        str(row.n_components),
+        _number(row.score),
+        _number(row.sd),
+        _number(row.difference, "+.3f"),
+        p,
+        row.mark,
+        _number(row.apparent),
+        _number(row.control),
+        _number(row.seconds, ".2f"),
+        _number(row.memory_mb, ".0f"),
+    )
+
+
+def _number(value, form=".3f"):
+    return "" if math.isnan(value) else format(value, form)
+
+
+def _line(cells, widths):
+    first = cells[0].ljust(widths[0])
+    rest = (cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))
+    return "  ".join([first, *rest]).rstrip()
+
+
+def _notes(comparison):
+    notes = [f"{name}: {reason}" for name, reason in comparison.skipped.items()]
+    notes += [f"{name} failed: {reason}" for name, reason in comparison.failed.items()]
+    if comparison.stopped:
+        notes.append(f"not all trials were run: {comparison.stopped}")
+    return notes
+
+
+def recommend(rows, leader, measure, structure_p, structure) -> str:
+    """One sentence: what to use, or that there is nothing to find, and why."""
+    if leader is None:
+        return "Nothing could be scored: every candidate failed or the time was too short."
+    name = f"{leader.model} with {_components(leader.n_components)}"
+    shuffled = "" if math.isnan(leader.control) else f", {leader.control:.3f} with shuffled labels"
+    if not structure:
+        return (
+            f"No structure found: the best candidate, {name}, has {measure} {leader.score:.3f}"
+            f"{shuffled}, which chance explains ({_p(structure_p)} for the best of all)."
+        )
+    return (
+        f"Use {name}: {measure} {leader.score:.3f} (sd {leader.sd:.3f} over "
+        f"{leader.n_splits} splits){shuffled}; {_standing(rows, leader)}."
+    )
+
+
+def _p(value):
+    return "p < 0.001" if value < 0.001 else f"p = {value:.2g}"
+
+
+def _components(count):
+    return f"{count} component" + ("" if count == 1 else "s")
+
+
+def _standing(rows, leader):
+    others = [row for row in rows if row.chosen and row.model != leader.model]
+    tied = [row for row in others if row.mark == "tied"]
+    if not others:
+        return "no other model was compared"
+    if not tied:
+        return f"better than every other model (corrected {_p(max(r.p_value for r in others))})"
+    names = ", ".join(f"{row.model} ({row.n_components})" for row in tied[:4])
+    more = f" and {len(tied) - 4} more" if len(tied) > 4 else ""
+    faster = min([leader, *tied], key=lambda row: row.seconds)
+    hint = "" if faster is leader else f", of which {faster.model} is the fastest"
+    return f"not distinguishable from {names}{more}{hint}"
+
+
+def refit_code(pipeline: Pipeline, *, learns: bool, uses_links: bool, uses_chunks: bool) -> str:
+    """Code that builds the pipeline and fits it to X and y."""
+    steps = [step for _, step in pipeline.steps]
+    imports = sorted({line for step in steps for line in _imports(step)})
+    imports.append("from sklearn.pipeline import make_pipeline")
+    model = "make_pipeline(\n    " + ",\n    ".join(_expression(step) for step in steps) + ",\n)"
+    name = type(steps[-1]).__name__.lower()
+    arguments = ["X", "y"] if learns else ["X"]
+    arguments += [f"{name}__chunks=chunks"] if uses_chunks else []
+    fit = f"Z = model.fit({', '.join(arguments)}).transform(X)"
+    if uses_links:
+        fit = f"Z = model.fit_transform(X, {name}__links=links)"
+    return "\n".join([*sorted(set(imports)), "", f"model = {model}", fit, ""])
+
+
+def _expression(step):
+    return " ".join(repr(step).split())
+
+
+def _imports(step):
+    yield f"from {_public_module(type(step))} import {type(step).__name__}"
+    inner = getattr(step, "estimator", None)
+    if inner is not None and not isinstance(inner, str):
+        yield from _imports(inner)
+
+
+def _public_module(cls):
+    """The module that users import a class from: private parts of the path are left out."""
+    if cls.__module__.startswith("gnomon.estimators"):
+        return "gnomon"
+    return ".".join(part for part in cls.__module__.split(".") if not part.startswith("_"))
+
+
+def _chosen(comparison):
+    return [row for row in comparison.rows if row.chosen]
+
+
+def _draw_scores(comparison, ax):
+    rows = _chosen(comparison)[::-1]
+    place = np.arange(len(rows))
+    ax.errorbar(
+        [row.score for row in rows], place, xerr=[row.sd for row in rows], fmt="o", color=colour(0)
+    )
+    ax.plot(
+        [row.control for row in rows], place, "o", mfc="none", color=GREY, label="shuffled labels"
+    )
+    names = [f"{row.model} ({row.n_components})" + (" *" if row.mark else "") for row in rows]
+    ax.set_yticks(place, names)
+    ax.set(xlabel=f"{comparison.measure}, mean and sd over splits (* best, or tied with it)")
+    ax.legend()
+
+
+def _draw_dimension(comparison, ax):
+    rows = sorted(comparison.rows, key=lambda row: row.n_components)
+    models = dict.fromkeys(row.model for row in comparison.rows)
+    points = {model: [row for row in rows if row.model == model] for model in models}
+    _draw_curves(ax, points, "n_components")
+    ax.set(xlabel="number of components", ylabel=comparison.measure)
+    ax.legend(fontsize="small", ncols=2)
+
+
+def _draw_curves(ax, points, x):
+    """Score with its deviation against a field of the points, a curve for each model."""
+    for index, (model, own) in enumerate(points.items()):
+        at, scores = [getattr(point, x) for point in own], [point.score for point in own]
+        look = {"color": colour(index), "marker": marker(index), "ms": 4, "label": model}
+        ax.errorbar(at, scores, yerr=[point.sd for point in own], **look)
+
+
+def _draw_control(comparison, ax):
+    rows = _chosen(comparison)
+    place, width = np.arange(len(rows)), 0.2
+    series = ("apparent", "score", "control_apparent", "control")
+    names = ("seen rows", "unseen rows", "seen, shuffled labels", "unseen, shuffled labels")
+    for index, (column, name) in enumerate(zip(series, names, strict=True)):
+        heights = [getattr(row, column) for row in rows]
+        ax.bar(place + (index - 1.5) * width, heights, width, label=name, color=colour(index))
+    ax.set_xticks(place, [row.model for row in rows], rotation=45, ha="right")
+    ax.set(ylabel=comparison.measure)
+    ax.legend(fontsize="small")
+
+
+def _draw_labels(comparison, ax):
+    if not comparison.learning_curve:
+        raise ValueError("this comparison has no learning curve; pass learning_curve to compare")
+    points = {point.model: [] for point in comparison.learning_curve}
+    for point in comparison.learning_curve:
+        points[point.model].append(point)
+    _draw_curves(ax, points, "labels")
+    ax.set(xlabel="labels in training (for each class)", ylabel=comparison.measure)
+    ax.legend(fontsize="small")

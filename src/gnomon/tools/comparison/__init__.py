@@ -1,1 +1,0 @@
-"""The parts of `gnomon.compare`: candidates, trials, tests, and what is made of them."""

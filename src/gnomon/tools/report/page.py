@@ -1,0 +1,367 @@
+"""The report: one HTML file that opens offline, from a fitted model and its table.
+
+Charts and tables are text and SVG of `sections`; the picture is drawn by a script on a canvas,
+from numbers that are packed here. A content-security policy lets nothing else run, and every
+name from the data is escaped.
+"""
+
+import base64
+import hashlib
+import json
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from jinja2 import Environment
+
+import gnomon
+from gnomon.inference.checkpoint import write_atomically
+from gnomon.tools import modelfile
+from gnomon.tools.compare.scoring import Score
+from gnomon.tools.dimension import DimensionChoice
+from gnomon.tools.prepare import Question
+from gnomon.tools.report import sections
+from gnomon.tools.tables import as_numbers, as_texts, column_kind
+from gnomon.tools.write import latent
+
+# More rows than this are drawn as a sample.
+MOST_POINTS = 100_000
+# In a column of levels, the number that stands for none.
+NO_LEVEL = 65535
+# A column with more texts than this has no colours for them.
+MOST_LEVELS = 60
+# Room for the columns to colour by, and for covariances; a page of more would open slowly.
+COLUMN_BYTES = COVARIANCE_BYTES = 8 * 2**20
+# More arrows than this hide the points.
+ARROW_FEATURES = 60
+
+
+class Subject:
+    """What a report is about: a fitted model, the table, and X as the model takes it.
+
+    ``rows`` are the rows of the table that ``ready`` and X hold, None for all of them;
+    ``model_path`` is the file of a model that was fitted before, to whatever table.
+    """
+
+    score: Score | None = None
+    choice: DimensionChoice | None = None
+    model_path: Path | None = None
+
+    def __init__(self, model, table, ready, asked, X, rows=None, n_rows=None):
+        self.model, self.table, self.ready, self.asked = model, table, ready, asked
+        self.X, self.rows, self.n_rows = X, rows, n_rows or X.shape[0]
+        self.Z, self.covariance = latent(model, X)
+
+    @classmethod
+    def of(cls, model, table, ready, asked, X, *, note):
+        """The subject of a fit; of a large table a sample of rows, and a note that says so."""
+        n = X.shape[0]
+        if n <= MOST_POINTS:
+            return cls(model, table, ready, asked, X)
+        note(f"the report shows {MOST_POINTS:,} of the {n:,} rows, drawn at random")
+        rows = np.sort(np.random.default_rng(0).choice(n, MOST_POINTS, replace=False))
+        y = None if ready.y is None else ready.y[rows]
+        part = ready._replace(X=ready.X[rows], y=y, ids=ready.ids[rows])
+        taken = part.X if X is ready.X else X[rows]
+        return cls(model, table, part, asked, taken, rows, n)
+
+    @cached_property
+    def labelled(self) -> Any:
+        """Mask of the rows with a label; None without a target."""
+        return self.ready.labelled
+
+    @cached_property
+    def predicts(self) -> bool:
+        """Whether the model says something of the target."""
+        return self.ready.y is not None and hasattr(self.model, "predict")
+
+    @cached_property
+    def predicted(self) -> Any:
+        """The predictions for all rows, or None."""
+        return np.asarray(self.model.predict(self.X)) if self.predicts else None
+
+    @cached_property
+    def proba(self) -> Any:
+        """The probabilities of the classes for all rows, or None."""
+        if not (self.predicts and hasattr(self.model, "predict_proba")):
+            return None
+        return np.asarray(self.model.predict_proba(self.X))
+
+    @property
+    def certainty(self) -> Any:
+        """The probability of the most likely class, or None."""
+        return None if self.proba is None else self.proba.max(axis=1)
+
+    @property
+    def used(self) -> set:
+        """Columns that the picture shows in another role."""
+        return {self.asked.target, self.asked.id}
+
+
+def write_report(path, subject: Subject, *, command="", notes=(), comparison=None) -> Path:
+    """Write the report of a subject to an HTML file."""
+    text = render(subject, command=command, notes=notes, comparison=comparison)
+    return write_atomically(path, text.encode())
+
+
+def render(subject: Subject, *, command="", notes=(), comparison=None) -> str:
+    """The report as HTML."""
+    style, script = _asset("style.css"), _asset("script.js")
+    page = Environment(autoescape=True, trim_blocks=True).from_string(_asset("page.html"))
+    return page.render(
+        style=style,
+        style_hash=_hash(style),
+        script=script,
+        script_hash=_hash(script),
+        payload=as_script(payload(subject)),
+        title=_title(subject),
+        lead=_lead(subject),
+        facts=sections.facts(subject),
+        picture_hint=sections.picture_hint(subject),
+        score=sections.score(subject),
+        labels=sections.labels(subject),
+        comparison=sections.comparison(comparison),
+        next_labels=sections.next_labels(subject),
+        doubtful=sections.doubtful(subject),
+        loadings=sections.loadings(subject),
+        charts=sections.figures(subject),
+        steps=steps(subject),
+        notes=list(notes),
+        command=command,
+        code=python_code(subject),
+        model=repr(subject.model),
+        versions=", ".join(f"{name} {v}" for name, v in modelfile.versions().items()),
+        version=gnomon.__version__,
+    )
+
+
+def steps(subject) -> list[str]:
+    """What was done to the data, a line each."""
+    recipe, asked = subject.ready.recipe, subject.asked
+    lines = [f"Read {subject.n_rows:,} rows from {subject.table.path.name}."]
+    if recipe.matrix_names:
+        how = "divided by their standard deviations" if recipe.scaled else "taken as they are"
+        lines.append(f"The {len(recipe.matrix_names)} columns of its matrix were {how}.")
+    else:
+        lines += _column_steps(recipe)
+    if asked.target is not None:
+        lines.append(f"The target is {asked.target!r}, read as {subject.ready.kind}.")
+    if recipe.left_out:
+        out = "; ".join(f"{name!r} {reason}" for name, reason in recipe.left_out.items())
+        lines.append(f"Left out: {out}.")
+    if sections.gap_counts(subject).any():
+        filled = subject.X is not subject.ready.X
+        lines.append(
+            "Gaps were filled with column means, since this model takes none."
+            if filled
+            else "Gaps stayed gaps: the model takes them as unknown."
+        )
+    return lines
+
+
+def _column_steps(recipe):
+    how = "centred and divided by their standard deviation" if recipe.scaled else "centred"
+    texts = {
+        "number": f"Numbers were {how}",
+        "date": f"Dates were read as days and {how}",
+        "category": "Categories became an indicator for each level but the most frequent, those "
+        "of a column together with the weight of one number",
+    }
+    columns = {kind: [f.column for f in recipe.features if f.kind == kind] for kind in texts}
+    return [f"{texts[kind]}: {_names(names)}." for kind, names in columns.items() if names]
+
+
+def python_code(subject) -> str:
+    """Python that makes the same coordinates: fits the same model, or takes it from its file."""
+    path, ready = subject.model_path, subject.ready
+    more = "".join(f", {key}={value!r}" for key, value in _reading(subject).items())
+    table = f"table = gnomon.read_table({str(subject.table.path)!r}{more})\n"
+    if path is not None:
+        steps = f"model = gnomon.load({str(path)!r})\n"
+    else:
+        extra = [key for key in ("links", "chunks") if getattr(ready, key) is not None]
+        given = ["table.X", *(["table.y"] if ready.y is not None else [])]
+        given += [f"{key}=table.{key}" for key in extra]
+        steps = f"model = gnomon.{_constructor(subject.model)}\nmodel.fit({', '.join(given)})\n"
+    return f"import gnomon\n\n{table}{steps}Z = model.transform(table.X)\n"
+
+
+def _reading(subject):
+    """The arguments of `gnomon.read_table` that are not the usual ones."""
+    filled = {"fill_gaps": True} if subject.X is not subject.ready.X else {}
+    if subject.model_path is not None:
+        return {"model": str(subject.model_path)} | dict(subject.table.options) | filled
+    usual, asked = Question(), subject.asked
+    names = ("target", "task", "unlabelled", "id", "ignore", "links", "chunks", "scale")
+    changed = {n: getattr(asked, n) for n in names if getattr(asked, n) != getattr(usual, n)}
+    texts = {n: str(value) if isinstance(value, Path) else value for n, value in changed.items()}
+    return texts | dict(subject.table.options) | filled
+
+
+def _constructor(model):
+    defaults = type(model)().get_params()
+    given = {k: v for k, v in model.get_params().items() if repr(v) != repr(defaults[k])}
+    return f"{type(model).__name__}({', '.join(f'{k}={v!r}' for k, v in given.items())})"
+
+
+def _title(subject):
+    target = subject.asked.target
+    return f"{subject.table.path.stem}: {target}" if target else subject.table.path.stem
+
+
+def _lead(subject):
+    """One sentence under the title."""
+    target = f", target {subject.asked.target!r}" if subject.asked.target else ""
+    return f"{type(subject.model).__name__} of {subject.table.path.name}{target}"
+
+
+def _names(names, most=20):
+    shown = ", ".join(names[:most])
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _asset(name):
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text):
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def payload(subject) -> dict:
+    """All that the picture shows of a `Subject`."""
+    Z, covariance, axes = _axes(subject)
+    q = len(axes)
+    columns = colour_columns(subject)
+    return {
+        "n": len(Z),
+        "q": q,
+        "axes": axes,
+        "ids": [str(name) for name in subject.ready.ids],
+        "z": [_pack(Z[:, j], "<f4") for j in range(q)],
+        "covariance": _covariance(covariance, q),
+        "labelled": None if subject.labelled is None else _pack(subject.labelled, "u1"),
+        "columns": columns,
+        "colour": 0,
+        "loadings": _arrows(subject, q),
+    }
+
+
+def _axes(subject):
+    """Coordinates, covariances and names; a single axis gets a second one that only spreads."""
+    q = min(subject.Z.shape[1], sections.MOST_AXES)
+    names = axis_names(subject.model, q)
+    if q > 1:
+        return subject.Z, subject.covariance, names
+    jitter = np.random.default_rng(0).uniform(-1, 1, len(subject.Z)) * np.ptp(subject.Z) / 8
+    covariance = subject.covariance
+    if covariance is not None:
+        covariance = np.pad(covariance, ((0, 0), (0, 1), (0, 1)))
+    return np.column_stack([subject.Z, jitter]), covariance, [*names, "spread, without meaning"]
+
+
+def as_script(values) -> str:
+    """JSON that is safe inside a script element: no way to close it or to open a comment."""
+    text = json.dumps(values, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for sign, code in (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026")):
+        text = text.replace(sign, code)
+    return text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def axis_names(model, q) -> list[str]:
+    """Names of the axes, with their share of the variance where the model has one."""
+    shares = sections.first_of(model, "explained_variance_ratio_", "input_share_")
+    if shares is None or np.ndim(shares) != 1:
+        return [f"z{j + 1}" for j in range(q)]
+    return [f"z{j + 1} ({share:.0%} of the variance)" for j, share in enumerate(shares[:q])]
+
+
+def colour_columns(subject) -> list[dict]:
+    """What the rows can be coloured by: target first, then certainty, then the table's columns."""
+    columns = _own_columns(subject)
+    room = COLUMN_BYTES - sum(len(column["values"]) for column in columns)
+    if subject.table.streamed:
+        return columns
+    (batch,) = subject.table.batches()
+    for name, column in batch.columns.items():
+        if subject.rows is not None:
+            column = column.take(pa.array(subject.rows))
+        packed = None if name in subject.used else _column(name, column)
+        if packed is not None and len(packed["values"]) <= room:
+            room -= len(packed["values"])
+            columns.append(packed)
+    return columns
+
+
+def _own_columns(subject):
+    columns = []
+    if subject.ready.kind == "classes":
+        columns.append(_levels(subject.asked.target, _given_or_predicted(subject)))
+    if subject.ready.kind == "numeric":
+        columns.append(_numbers(subject.asked.target, _given_or_predicted(subject)))
+    if subject.certainty is not None:
+        columns.append(_numbers("probability of the class", subject.certainty))
+    if subject.covariance is not None:
+        sd = np.sqrt(np.trace(subject.covariance, axis1=1, axis2=2))
+        columns.append(_numbers("uncertainty", sd))
+    return columns or [_numbers("z1", subject.Z[:, 0])]
+
+
+def _given_or_predicted(subject):
+    if subject.predicted is None:
+        return subject.ready.y
+    return np.where(subject.labelled, subject.ready.y, subject.predicted)
+
+
+def _column(name, column):
+    kind = column_kind(column)
+    if kind in ("number", "date"):
+        values = as_numbers(column)
+        return None if np.isnan(values).all() else _numbers(name, values)
+    if kind != "text":
+        return None
+    texts = as_texts(column)
+    return _levels(name, texts) if len(set(texts)) <= MOST_LEVELS else None
+
+
+def _numbers(name, values):
+    values = np.asarray(values, dtype=float)
+    return {"name": str(name), "levels": None, "values": _pack(values, "<f4")}
+
+
+def _levels(name, texts):
+    levels = sorted({str(text) for text in texts if text is not None})
+    places = {level: i for i, level in enumerate(levels)}
+    values = [NO_LEVEL if text is None else places[str(text)] for text in texts]
+    return {"name": str(name), "levels": levels, "values": _pack(values, "<u2")}
+
+
+def _covariance(covariance, q):
+    """The upper triangles, one for all rows where all are equal."""
+    if covariance is None:
+        return None
+    rows, cols = np.triu_indices(q)
+    shared = bool((covariance == covariance[0]).all())
+    values = covariance[:1] if shared else covariance
+    if not shared and len(values) * len(rows) * 4 > COVARIANCE_BYTES:
+        return None
+    return {"shared": shared, "values": _pack(values[:, rows, cols], "<f4")}
+
+
+def _arrows(subject, q):
+    components = getattr(subject.model, "components_", None)
+    if components is None or components.shape[1] != len(subject.ready.recipe.names):
+        return None
+    top = np.argsort(-np.abs(components[:q]).max(axis=0))[:ARROW_FEATURES]
+    names = [subject.ready.recipe.names[j] for j in top]
+    values = np.zeros((q, len(top)))
+    values[: len(components)] = np.asarray(components[:q, top], dtype=float).round(6)
+    return {"names": names, "values": values.tolist()}
+
+
+def _pack(values, dtype):
+    array = np.ascontiguousarray(np.asarray(values).astype(dtype))
+    return base64.b64encode(array.tobytes()).decode()

@@ -1,0 +1,173 @@
+"""Writing what a model says of a table."""
+
+import sys
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+
+from gnomon.exceptions import TableError
+from gnomon.inference.checkpoint import atomic_file
+from gnomon.tools.recipe import Recipe, indicators_of
+from gnomon.tools.tables import BATCH_ROWS, MICROSECONDS_OF_A_DAY, NUMBER, as_numbers, as_texts
+
+# A spreadsheet runs cells that begin like this; a quote before them keeps them text. Numbers,
+# as the class -1, do no harm.
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def write_batches(path, batches: Iterable[dict]):
+    """Columns of some rows after those of others as csv or parquet, by the suffix of the file.
+
+    The path "-" is csv on standard output.
+    """
+    tables = (pa.table({k: pa.array(v, from_pandas=True) for k, v in b.items()}) for b in batches)
+    if str(path) == "-":
+        _write_csv(sys.stdout.buffer, tables)
+        return path
+    if not str(path).endswith((".csv", ".tsv", ".txt", ".parquet", ".pq")):
+        raise TableError(f"--out {path}: accepted are csv and parquet files, or - for the screen")
+    with atomic_file(path) as file:
+        if str(path).endswith((".parquet", ".pq")):
+            _write_parquet(file, tables)
+        else:
+            _write_csv(file, tables, "\t" if str(path).endswith(".tsv") else ",")
+    return path
+
+
+def row_batches(n_rows, rows=None):
+    """Slices over all rows, or parts of the given ones, of a size that fits in memory."""
+    count = n_rows if rows is None else len(rows)
+    for start in range(0, count, BATCH_ROWS):
+        part = slice(start, min(start + BATCH_ROWS, count))
+        yield part if rows is None else rows[part]
+
+
+def latent(model, X):
+    """Coordinates (n, q) and their covariances (n, q, q), None for a model without them."""
+    Z = np.asarray(model.transform(X), dtype=float)
+    if not hasattr(model, "posterior"):
+        return Z, None
+    return Z, np.asarray(model.posterior(X).covariance)
+
+
+def embedding_batches(model, X, ids, target=None):
+    """Names of the rows, coordinates, their standard deviations, and the target if given."""
+    for part in row_batches(X.shape[0]):
+        Z, covariance = latent(model, X[part])
+        columns = {"row": ids[part]}
+        columns |= {f"z{j + 1}": Z[:, j] for j in range(Z.shape[1])}
+        if covariance is not None:
+            sd = np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
+            columns |= {f"sd{j + 1}": sd[:, j] for j in range(Z.shape[1])}
+        yield columns | {name: values[part] for name, values in (target or {}).items()}
+
+
+def prediction_batches(model, X, ids, rows=None):
+    """`prediction_columns` of all rows, or of the given ones, part by part."""
+    for part in row_batches(X.shape[0], rows):
+        yield prediction_columns(model, X[part], ids[part])
+
+
+def prediction_columns(model, X, ids) -> dict:
+    """Names of the rows, their predictions, and for classes the probabilities."""
+    predicted = np.asarray(model.predict(X))
+    if hasattr(model, "predict_proba"):
+        proba = np.asarray(model.predict_proba(X))
+        names = [f"p({name})" for name in model.classes_]
+        columns = {"row": ids, "predicted": predicted, "probability": proba.max(axis=1)}
+        return columns | dict(zip(names, proba.T, strict=True))
+    return {"row": ids, "predicted": predicted}
+
+
+def imputed_columns(recipe: Recipe, table, filled, deviations) -> dict:
+    """The columns of the table with their gaps filled; beside them how sure each filling is."""
+    (batch,) = table.batches()
+    if recipe.matrix_names:
+        return _imputed_matrix(recipe, batch.matrix, filled, deviations)
+    parts, stop = {}, 0
+    for feature in recipe.features:
+        start, stop = stop, stop + len(feature.names)
+        parts[feature.column] = feature, filled[:, start:stop], deviations[:, start:stop]
+    columns: dict = {}
+    for name, column in batch.columns.items():
+        columns |= _imputed(column, *parts[name]) if name in parts else {name: column}
+    return columns
+
+
+def _imputed_matrix(recipe, matrix, filled, deviations):
+    raw = recipe.matrix_scale is None
+    scale, center = (1.0, 0.0) if raw else (recipe.matrix_scale, recipe.matrix_center)
+    values, columns = filled * scale + center, {}
+    for j, name in enumerate(recipe.matrix_names):
+        columns[name] = values[:, j]
+        gaps = np.isnan(matrix[:, j])
+        if gaps.any():
+            columns[f"{name} (sd)"] = np.where(gaps, (deviations * scale)[:, j], np.nan)
+    return columns
+
+
+def _imputed(column, feature, filled, deviations):
+    """A column with its gaps filled, and the standard deviations where it had any."""
+    if feature.kind == "category":
+        return _imputed_category(feature, column, filled)
+    raw = as_numbers(column)
+    gaps = np.isnan(raw)
+    values = np.where(gaps, filled[:, 0] * feature.scale + feature.center, raw)
+    if feature.kind == "date":
+        values = (values * MICROSECONDS_OF_A_DAY).astype("M8[us]")
+    if not gaps.any():
+        return {feature.column: values}
+    sd = np.where(gaps, deviations[:, 0] * feature.scale, np.nan)
+    return {feature.column: values, f"{feature.column} (sd)": sd}
+
+
+def _imputed_category(feature, column, filled):
+    """The level whose indicator is highest; its value, cut to [0, 1], says how sure."""
+    texts = as_texts(column)
+    known = set(feature.levels)
+    gaps = np.array([text not in known for text in texts])
+    indicators = np.clip(indicators_of(feature, filled), 0, 1)
+    best = np.array(feature.levels, dtype=object)[indicators.argmax(axis=1)]
+    columns = {feature.column: np.where(gaps, best, texts)}
+    if gaps.any():
+        columns[f"{feature.column} (share)"] = np.where(gaps, indicators.max(axis=1), np.nan)
+    return columns
+
+
+def _write_csv(file, tables, separator=","):
+    from pyarrow import csv
+
+    for i, table in enumerate(tables):
+        names = [_safe_text(name) for name in table.column_names]
+        safe = pa.table([_safe(table, name) for name in table.column_names], names=names)
+        options = csv.WriteOptions(
+            include_header=i == 0, delimiter=separator, quoting_style="needed"
+        )
+        csv.write_csv(safe, file, options)
+
+
+def _write_parquet(file, tables):
+    from pyarrow import parquet
+
+    writer = None
+    for table in tables:
+        writer = writer or parquet.ParquetWriter(file, table.schema)
+        writer.write_table(table)
+    if writer is not None:
+        writer.close()
+
+
+def _safe(table, name):
+    column = table.column(name)
+    if pa.types.is_nested(column.type):
+        raise TableError(f"column {name!r} holds {column.type}, which csv cannot; write parquet")
+    if not pa.types.is_string(column.type) and not pa.types.is_large_string(column.type):
+        return column
+    return pa.array([_safe_text(text) for text in column.to_pylist()], pa.string())
+
+
+def _safe_text(text):
+    if text is None or not text.startswith(FORMULA) or NUMBER.fullmatch(text):
+        return text
+    return f"'{text}"

@@ -1,0 +1,379 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+from gnomon.estimators import as_array, as_floats, kind_of, labelled_rows, permuted_labels
+from gnomon.estimators._targets import (
+    contrasts,
+    decode_covariance,
+    decode_predictions,
+    decode_scores,
+    keep_rows,
+    plain_labels,
+    read_classes,
+    read_like,
+    read_targets,
+    require_classes,
+    require_targets,
+    restore,
+)
+
+NAN = np.nan
+SIXTY = range(60)
+
+
+def objects(*values):
+    return np.array(values, dtype=object)
+
+
+def series(values, dtype=None):
+    return pytest.importorskip("pandas").Series(values, dtype=dtype)
+
+
+def categories(values):
+    pandas = pytest.importorskip("pandas")
+    return pandas.Series(pandas.Categorical(values))
+
+
+# What y is, its kind, and which of its rows are labelled.
+TABLE = {
+    "strings": (["a", "b", "a"], "classes", [1, 1, 1]),
+    "strings with None": (objects("a", None, "b"), "classes", [1, 0, 1]),
+    "strings with the number -1": (objects("a", -1, "b"), "classes", [1, 0, 1]),
+    "strings of pandas": (lambda: series(["a", None, "b"], "string"), "classes", [1, 0, 1]),
+    "integers": ([0, 1, -1], "classes", [1, 1, 0]),
+    "integers, 60 different ones": (list(SIXTY), "classes", [1] * 60),
+    "integers with None": (objects(3, None, -1, 2), "classes", [1, 0, 0, 1]),
+    "integers, 60 with None": (objects(*SIXTY, None), "classes", [1] * 60 + [0]),
+    "unsigned integers": (np.array([0, 255], dtype=np.uint8), "classes", [1, 1]),
+    "nullable integers": (lambda: series([4, None, -1], "Int64"), "classes", [1, 0, 0]),
+    "nullable integers, 60": (lambda: series([*SIXTY, None], "Int64"), "classes", [1] * 60 + [0]),
+    "masked integers": (np.ma.array([0, 1, 2], mask=[0, 1, 0]), "classes", [1, 0, 1]),
+    "a masked array without a mask": (np.ma.array([0, 1, -1]), "classes", [1, 1, 0]),
+    "booleans": ([True, False], "classes", [1, 1]),
+    "booleans with None": (objects(True, None, False), "classes", [1, 0, 1]),
+    "nullable booleans": (lambda: series([True, None], "boolean"), "classes", [1, 0]),
+    "categories": (lambda: categories(["a", None, "b"]), "classes", [1, 0, 1]),
+    "categories of integers, 60": (lambda: categories([*SIXTY, None]), "classes", [1] * 60 + [0]),
+    "categories of fractions": (lambda: categories([0.5, None, 1.5]), "classes", [1, 0, 1]),
+    "-1 and 1": ([-1, 1, 1], "classes", [1, 1, 1]),
+    "-1.0 and 1.0 with NaN": ([-1.0, 1.0, NAN], "classes", [1, 1, 0]),
+    "-1 and 1 with None": (objects(-1, 1, None), "classes", [1, 1, 0]),
+    "-1 and 1 of pandas": (lambda: series([-1, 1, None], "Int64"), "classes", [1, 1, 0]),
+    "-1 and 0": ([-1, 0], "classes", [0, 1]),
+    "-1 alone": ([-1, -1], "classes", [0, 0]),
+    "-1.0 alone": ([-1.0, -1.0, NAN], "classes", [0, 0, 0]),
+    "None alone": (objects(None, None), "classes", [0, 0]),
+    "whole floats, twelve in 20 rows": (np.arange(20.0) % 12, "classes", [1] * 20),
+    "whole floats, 20 and -1": (np.arange(-1.0, 20.0), "classes", [0] + [1] * 20),
+    "whole floats, 21": (np.arange(21.0), "numeric", [1] * 21),
+    "whole floats, 21 and -1": (np.arange(-1.0, 21.0), "numeric", [1] * 22),
+    "whole floats with NaN": ([0.0, NAN, 3.0, -1.0], "classes", [1, 0, 1, 0]),
+    "whole floats with None": (objects(0.0, None, 3.0), "classes", [1, 0, 1]),
+    "fractions": ([0.5, 1.0, -1.0], "numeric", [1, 1, 1]),
+    "fractions in float32": (np.array([0.5, NAN], dtype=np.float32), "numeric", [1, 0]),
+    "fractions with NaN": ([0.5, NAN, -1.0], "numeric", [1, 0, 1]),
+    "fractions with None": (objects(0.5, None, 2), "numeric", [1, 0, 1]),
+    "masked fractions": (np.ma.array([0.5, 1.5], mask=[0, 1]), "numeric", [1, 0]),
+    "nullable fractions": (lambda: series([0.5, None, -1.0], "Float64"), "numeric", [1, 0, 1]),
+    "NaN alone": ([NAN, NAN], "numeric", [0, 0]),
+    "one column of classes": ([[0], [1], [-1]], "classes", [1, 1, 0]),
+    "one column of fractions": ([[0.5], [NAN]], "numeric", [1, 0]),
+    "indicators": ([[0, 1], [1, 0]], "multilabel", [1, 1]),
+    "indicators with NaN": ([[0.0, NAN], [1.0, 0.0]], "multilabel", [0, 1]),
+    "indicators with None": (objects([0, None], [1, 0]), "multilabel", [0, 1]),
+    "masked indicators": (np.ma.masked_equal([[0, 7], [1, 0]], 7), "multilabel", [0, 1]),
+    "booleans in columns": ([[True, False], [False, False]], "multilabel", [1, 1]),
+    "sparse indicators": (sparse.csr_array([[0, 1], [1, 0]]), "multilabel", [1, 1]),
+    "numbers in columns": ([[0.0, 2.0], [NAN, 1.0]], "numeric", [1, 0]),
+    "sparse numbers": (sparse.coo_array([[0, 2], [1, 0]]), "numeric", [1, 1]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_kind_and_labelled_rows_follow_from_type_and_values(name):
+    y, kind, labelled = TABLE[name]
+    y = y() if callable(y) else y
+    assert kind_of(y) == kind
+    mask = labelled_rows(y)
+    assert type(mask) is np.ndarray and mask.dtype == bool
+    assert mask.tolist() == [bool(known) for known in labelled]
+
+
+@pytest.mark.parametrize("name", [name for name in TABLE if TABLE[name][1] == "classes"])
+@pytest.mark.filterwarnings("ignore:A column-vector y")
+def test_classes_are_read_on_the_rows_that_are_labelled(name):
+    y = TABLE[name][0]
+    y = y() if callable(y) else y
+    if name == "categories of fractions":
+        with pytest.raises(ValueError, match="y has fractions"):
+            read_classes(y, len(y))
+        return
+    classes = read_classes(y, len(y))
+    assert_array_equal(classes.labelled, labelled_rows(y))
+    values = as_array(y).ravel()[classes.labelled]
+    assert_array_equal(classes.names[classes.labels[classes.labelled]], values)
+
+
+def test_labels_number_the_names_in_sorted_order():
+    classes = read_classes(objects("b", None, "a", "b", -1), 5)
+    assert classes.names.tolist() == ["a", "b"]
+    assert classes.labels.tolist() == [1, -1, 0, 1, -1]
+
+
+@pytest.mark.parametrize("values, kind", [((3, None, 1), "i"), ((True, None, False), "b")])
+def test_names_that_stood_among_none_have_their_own_dtype(values, kind):
+    assert read_classes(objects(*values), 3).names.dtype.kind == kind
+
+
+def test_a_known_kind_goes_before_the_values():
+    y = np.array([-1.0, 0.0, NAN])
+    assert labelled_rows(y, kind="numeric").tolist() == [True, True, False]
+    assert labelled_rows(y, kind="classes").tolist() == [False, True, False]
+
+
+def test_minus_one_is_labelled_where_it_is_a_class_of_the_fit():
+    y = [-1, -1]
+    assert not labelled_rows(y).any()
+    assert labelled_rows(y, classes=np.array([-1, 1])).all()
+    assert read_classes(y, 2, classes=[-1, 1]).names.tolist() == [-1]
+    assert not labelled_rows(y, classes=["a", "b"]).any()
+
+
+def test_labels_are_permuted_among_labelled_rows_only(rng):
+    y = np.where(np.arange(40) % 2 == 0, np.arange(40) % 3, -1)
+    before = y.copy()
+    permuted = permuted_labels(y, rng)
+    assert_array_equal(permuted == -1, y == -1)
+    assert sorted(permuted) == sorted(y)
+    assert np.any(permuted != y)
+    assert_array_equal(y, before)
+
+
+def test_rows_of_a_matrix_are_permuted_whole(rng):
+    Y = np.column_stack([np.arange(20.0), np.arange(20.0) + 0.5])
+    Y[3, 1] = NAN
+    permuted = permuted_labels(Y, rng)
+    assert_array_equal(permuted[3], Y[3])
+    known = np.delete(permuted, 3, axis=0)
+    assert_allclose(known[:, 1] - known[:, 0], 0.5)
+    assert not np.array_equal(permuted[:, 0], Y[:, 0])
+
+
+@pytest.mark.parametrize(
+    "y, kind",
+    [(objects(0, 1), "i"), (objects("a", "b"), "U"), (np.array([0.0, 2.0]), "i"),
+     (np.array([0.5, 2.0]), "f"), (np.array([[0.0, 2.0]]), "f"), (np.array(["a"]), "U")],
+)  # fmt: skip
+def test_labels_without_gaps_take_their_plain_dtype(y, kind):
+    assert plain_labels(y).dtype.kind == kind
+    assert_array_equal(plain_labels(y), y)
+
+
+def test_classes_of_some_rows_leave_out_names_without_a_row():
+    classes = keep_rows(read_classes(["a", "b", "c", "c"], 4), np.array([1, 0, 1, 1], bool))
+    assert classes.names.tolist() == ["a", "c"]
+    assert classes.labels.tolist() == [0, 1, 1]
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    "y, error, message",
+    [
+        (3, ValueError, "y should be a 1d array, got array.3. instead"),
+        ([0, 1], ValueError, "y has 2 rows, X has 3; both must be equal"),
+        ([0, 1, 1j], ValueError, "y has complex values; accepted are labels, -1 for unlabelled"),
+        ([0.5, 1, 2], ValueError, "y has fractions, classes are wanted; use a model for numeric"),
+        (objects(0.5, None, 2), ValueError, "y has fractions.*; .* or pass integers or strings"),
+        ([0.0, np.inf, 1.0], ValueError, "y contains infinity; accepted are labels, -1 or NaN"),
+        (np.arange(30.0), ValueError, "y has 30 different numbers stored as floats, classes are"),
+        (["a", "-1", "b"], ValueError, "y has the string '-1' among strings; mark unlabelled"),
+        (objects("a", 1, "b"), TypeError, r"must be uniform.*; got \['int', 'str'\]"),
+    ],
+)
+def test_what_is_no_class_is_refused(y, error, message):
+    with pytest.raises(error, match=message):
+        read_classes(y, 30 if np.size(y) == 30 else 3)
+
+
+@pytest.mark.parametrize(
+    "y, message",
+    [
+        (np.zeros((2, 2, 2)), "y has 3 dimensions; accepted are a vector or a matrix"),
+        ([[1j, 2], [3, 4]], "y has complex values; accepted are real numbers, NaN where missing"),
+        ([["a", "b"], ["c", "d"]], "y has entries that are not numbers; numeric outputs are"),
+    ],
+)
+def test_what_is_no_number_is_refused(y, message):
+    with pytest.raises(ValueError, match=message):
+        as_floats(y)
+
+
+@pytest.mark.parametrize(
+    "y, target, message",
+    [
+        ([0.5, 1.5, 2.5], "numeric", "y has 3 rows, X has 2; both must be equal"),
+        ([0.5, np.inf], "numeric", "y contains infinity; accepted are numbers, NaN where missing"),
+        ([[0, 2], [1, 0]], "multilabel", "y has entries other than 0, 1 and NaN; target='multi"),
+    ],
+)
+def test_outputs_of_the_wrong_form_are_refused(y, target, message):
+    with pytest.raises(ValueError, match=message):
+        read_targets(y, 2, target)
+
+
+def test_a_model_that_needs_labels_says_so():
+    with pytest.raises(ValueError, match="DCAGM requires y to be passed, but the target y is None"):
+        require_targets(None, "DCAGM")
+    with pytest.raises(
+        ValueError, match="y has 1 class with labelled rows; DCAGM needs at least 2"
+    ):
+        require_classes(read_classes([0, 0, -1], 3), "DCAGM")
+    require_classes(read_classes([0, 1, -1], 3), "DCAGM")
+
+
+# Y as columns and back
+
+
+def test_contrasts_are_orthonormal_and_sum_to_zero():
+    H = contrasts(5)
+    assert_allclose(H.T @ H, np.eye(4), atol=1e-12)
+    assert_allclose(H.sum(axis=0), 0, atol=1e-12)
+
+
+ROUND_TRIPS = {
+    "strings": ["b", "a", "c", "b"],
+    "integers": [5, 3, 5, 9],
+    "booleans": [True, False, True, True],
+    "one class": [4, 4, 4, 4],
+    "-1 and 1": [-1, 1, 1, -1],
+    "fractions": [0.5, 2.0, -1.0, 7.0],
+    "a constant of 0.1": [0.1] * 4 + [0.1 + 1e-12],
+    "columns": [[0.5, 100.0], [1.5, 300.0], [2.5, 100.0], [1.0, -50.0]],
+    "one column": [[0.5], [2.5], [3.0], [1.0]],
+    "indicators": [[0, 1, 0], [1, 1, 0], [0, 0, 0], [1, 0, 0]],
+}
+
+
+@pytest.mark.parametrize("y", ROUND_TRIPS.values(), ids=ROUND_TRIPS)
+def test_columns_lead_back_to_y(y):
+    targets = read_targets(y, len(y))
+    assert targets.observed.all()
+    back = decode_predictions(targets.Y, targets.coding)
+    assert back.shape == np.shape(y)
+    assert_array_equal(back, y) if kind_of(y) == "classes" else assert_allclose(back, y)
+
+
+def test_indicators_are_predicted_above_one_half():
+    coding = read_targets([[0, 1], [1, 0]], 2).coding
+    columns = np.array([[0.51, 0.49]]) - coding.center
+    assert decode_predictions(columns, coding).tolist() == [[1, 0]]
+
+
+def test_unlabelled_rows_are_zero_and_masked():
+    targets = read_targets([0, 1, 2, -1], 4)
+    assert targets.observed.tolist() == [[True, True]] * 3 + [[False, False]]
+    assert_array_equal(targets.Y[3], 0)
+    assert targets.labels.tolist() == [0, 1, 2, -1]
+
+
+def test_entries_that_are_missing_are_zero_and_masked():
+    targets = read_targets([[0.5, NAN], [1.5, 2.0], [2.5, 4.0]], 3)
+    assert targets.observed.tolist() == [[True, False], [True, True], [True, True]]
+    assert targets.Y[0, 1] == 0
+    assert_allclose(targets.coding.center, [1.5, 3.0])
+    assert_allclose(targets.Y[1:, 1], [-1, 1])
+
+
+def test_numbers_are_standardised_and_indicators_are_only_centred():
+    y = np.array([0.5, 1.5, 4.0])
+    assert_allclose(read_targets(y, 3).Y[:, 0], (y - 2) / y.std())
+    Y = np.array([[0.0, 1.0], [1.0, 1.0]])
+    assert_allclose(read_targets(Y, 2).Y, Y - [0.5, 1.0])
+
+
+def test_weights_count_rows_when_numbers_are_standardised():
+    y, counts = np.array([0.5, 1.5, 4.0]), np.array([1, 3, 2])
+    weighted = read_targets(y, 3, weights=counts.astype(float)).coding
+    repeated = read_targets(np.repeat(y, counts), 6).coding
+    assert_allclose(weighted.center, repeated.center)
+    assert_allclose(weighted.scale, repeated.scale)
+
+
+def test_a_constant_column_keeps_its_unit():
+    assert_array_equal(read_targets([[0.1, 0.5]] * 30, 30, "numeric").coding.scale, [1.0, 1.0])
+
+
+def test_numbers_can_be_read_as_classes_and_classes_as_numbers():
+    assert read_targets([0.0, 2.0, 2.0], 3, "numeric").coding.kind == "numeric"
+    assert read_targets([0.0, 2.0, 2.0], 3, "classes").coding.classes.tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("y", [None, [-1, -1], [NAN, NAN], [[NAN, NAN], [NAN, NAN]]])
+def test_without_any_label_there_are_no_columns(y):
+    targets = read_targets(y, 2)
+    assert targets.coding.kind == "none"
+    assert targets.Y.shape == targets.observed.shape == (2, 0)
+
+
+@pytest.mark.parametrize("y", ROUND_TRIPS.values(), ids=ROUND_TRIPS)
+def test_new_rows_are_coded_as_in_the_fit(y):
+    targets = read_targets(y, len(y))
+    part = [y[2], y[0]]
+    columns, observed = read_like(part, 2, targets.coding)
+    assert_allclose(columns, targets.Y[[2, 0]], atol=1e-12)
+    assert observed.all()
+
+
+def test_a_new_row_of_minus_one_alone_is_the_class_of_the_fit():
+    targets = read_targets([-1, 1], 2)
+    columns, observed = read_like([-1], 1, targets.coding)
+    assert observed.all()
+    assert_allclose(columns[0], targets.Y[0])
+
+
+def test_new_rows_may_be_unlabelled():
+    _, observed = read_like([-1, 3], 2, read_targets([3, 5], 2).coding)
+    assert observed.tolist() == [[False], [True]]
+
+
+@pytest.mark.parametrize(
+    "fitted, y, message",
+    [
+        (None, [0, 1], "y is given, but the model was fitted without outputs; pass y=None"),
+        ([0, 1], [0, 7], r"y has classes \[7\] that were not in the fit"),
+        ([0.5, 1.5], [[1, 2], [3, 4]], "y has 2 outputs; accepted are 1"),
+    ],
+)
+def test_new_rows_of_another_form_are_refused(fitted, y, message):
+    with pytest.raises(ValueError, match=message):
+        read_like(y, 2, read_targets(fitted, 2).coding)
+
+
+def test_scores_of_classes_sum_to_one_and_are_one_at_their_own():
+    targets = read_targets(["a", "b", "c"], 3)
+    assert_allclose(decode_scores(targets.Y, targets.coding), np.eye(3), atol=1e-12)
+    far = decode_scores(np.array([[3.0, -7.0]]), targets.coding)
+    assert_allclose(far.sum(), 1)
+
+
+def test_covariances_are_in_the_units_of_y():
+    y = np.array([[0.5, 100.0], [1.5, 300.0], [2.0, 350.0]])
+    targets = read_targets(y, 3)
+    covariance = np.cov(targets.Y.T, bias=True)[None]
+    assert_allclose(decode_covariance(covariance, targets.coding)[0], np.cov(y.T, bias=True))
+    classes = read_targets(["a", "b", "c"], 3)
+    onto = decode_covariance(np.eye(2)[None], classes.coding)[0]
+    assert_allclose(onto, np.eye(3) - 1 / 3, atol=1e-12)
+
+
+def test_gaps_are_filled_and_known_labels_stay():
+    targets = read_targets(objects("a", None, "b"), 3)
+    filled = restore(targets.Y, targets.observed, objects("b", "b", "a"), targets.coding)
+    assert filled.tolist() == ["a", "b", "b"]
+    numbers = read_targets([0.5, NAN, 2.5], 3)
+    columns = np.where(numbers.observed, numbers.Y, [[1.0]])
+    assert_allclose(restore(columns, numbers.observed, None, numbers.coding), [0.5, 2.5, 2.5])

@@ -1,0 +1,139 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+from gnomon.linalg.data import Matrix
+from gnomon.models.bsdr.inputs import (
+    DualRidge,
+    GramRidge,
+    gram_or_dual_ridge,
+    latent_variances,
+    loading_variances,
+    loadings,
+    read_inputs,
+    spectral_ridge,
+)
+
+NOISE, q = 0.7, 3
+
+
+def dense_covariances(X, phi):
+    return [np.linalg.inv(np.diag(column) + X.T @ X / NOISE) for column in phi.T]
+
+
+@pytest.fixture(params=[(12, 5), (6, 20)], ids=["tall", "wide"])
+def X(request, rng):
+    return rng.standard_normal(request.param)
+
+
+@pytest.mark.parametrize("route", [GramRidge, DualRidge])
+@pytest.mark.parametrize("columns_share", [False, True])
+def test_covariances_equal_the_dense_inverse(X, rng, route, columns_share):
+    phi = rng.uniform(0.2, 3, X.shape[1] if columns_share else (X.shape[1], q))
+    dense = dense_covariances(X, np.broadcast_to(phi.reshape(X.shape[1], -1), (X.shape[1], q)))
+    ridge = route(X, NOISE) if route is DualRidge else route(Matrix(X), NOISE)
+    covariances = ridge.covariances(phi, q)
+    assert_allclose(covariances.variance.T, [np.diag(S) for S in dense])
+    assert_allclose(covariances.log_det, [np.linalg.slogdet(S)[1] for S in dense])
+    assert_allclose(covariances.gram_trace, [np.trace(X.T @ X @ S) for S in dense])
+    R = rng.standard_normal((X.shape[1], q))
+    expected = np.stack([S @ r for S, r in zip(dense, R.T, strict=True)], axis=1)
+    assert_allclose(ridge.solve(phi, covariances, R), expected, atol=1e-12)
+    assert_allclose(ridge.gram_product(R), X.T @ X @ R)
+    forms = np.stack([np.einsum("ia,ab,ib->i", X, S, X) for S in dense], axis=1)
+    assert_allclose(ridge.forms(phi, q)(X), forms)
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
+def test_spectral_route_equals_the_dense_inverse(X, rng, storage):
+    X = np.where(np.abs(X) > 1, X, 0) if storage is sparse.csr_array else X
+    phi = rng.uniform(0.2, 3, q)
+    ridge = spectral_ridge(Matrix(storage(X)), NOISE)
+    axes = ridge.table
+    dense = dense_covariances(X, np.broadcast_to(phi, (X.shape[1], q)))
+    covariances = ridge.covariances(phi, q)
+    traces = covariances.variance.sum(axis=0) + covariances.rest
+    assert_allclose(traces, [np.trace(S) for S in dense])
+    assert_allclose(covariances.log_det, [np.linalg.slogdet(S)[1] for S in dense])
+    assert_allclose(covariances.gram_trace, [np.trace(X.T @ X @ S) for S in dense])
+    Z = rng.standard_normal((X.shape[0], q))
+    P = axes @ ridge.solve(phi, covariances, ridge.X.T @ Z / NOISE)
+    expected = np.stack([S @ X.T @ z / NOISE for S, z in zip(dense, Z.T, strict=True)], axis=1)
+    assert_allclose(P, expected, atol=1e-10)
+    rows = rng.standard_normal((4, X.shape[1]))
+    forms = np.stack([np.einsum("ia,ab,ib->i", rows, S, rows) for S in dense], axis=1)
+    assert_allclose(ridge.forms(phi, q)(rows), forms)
+
+
+def test_solvers_need_no_covariances(X, rng):
+    phi = rng.uniform(0.5, 2, (X.shape[1], q))
+    R = rng.standard_normal(phi.shape)
+    for ridge in (GramRidge(Matrix(X), NOISE), DualRidge(X, NOISE)):
+        assert_allclose(
+            ridge.solver(phi)(R), ridge.solve(phi, ridge.covariances(phi, q), R), atol=1e-10
+        )
+    ridge = spectral_ridge(Matrix(X), NOISE)
+    R = R[: len(ridge.values)]
+    covariances = ridge.covariances(phi[0], q)
+    assert_allclose(ridge.solver(phi[0])(R), ridge.solve(phi[0], covariances, R))
+
+
+def test_route_follows_the_shape(rng):
+    assert isinstance(gram_or_dual_ridge(Matrix(rng.standard_normal((9, 4))), 1.0), GramRidge)
+    assert isinstance(gram_or_dual_ridge(Matrix(rng.standard_normal((4, 9))), 1.0), DualRidge)
+
+
+@pytest.fixture
+def with_constants(X):
+    """Two columns that do not vary; the mean of the first need not be 0.1 to the last bit."""
+    return np.column_stack([X, np.full(len(X), 0.1), np.full(len(X), 7.0)])
+
+
+@pytest.mark.parametrize("kind", ["entry", "column", "row"])
+@pytest.mark.parametrize("standardize", [True, False])
+def test_columns_that_do_not_vary_are_left_out(with_constants, rng, kind, standardize):
+    inputs, ridge = read_inputs(Matrix(with_constants), kind, NOISE, standardize)
+    assert_array_equal(inputs.factors[-2:], 0)
+    assert np.all(inputs.factors[:-2] > 0)
+    P = rng.standard_normal((ridge.X.shape[1], q))
+    assert_array_equal(loadings(inputs, P)[-2:], 0)
+    moved = with_constants.copy()
+    moved[:, -2] += 1e-9
+    phi = np.ones({"entry": (len(P), q), "column": q, "row": len(P)}[kind])
+    before, after = (latent_variances(inputs, phi, q, Matrix(x)) for x in (with_constants, moved))
+    assert_array_equal(after, before)
+
+
+@pytest.mark.parametrize("kind", ["entry", "column", "row"])
+def test_standard_units_do_not_depend_on_the_given_ones(X, rng, kind):
+    scale = 10.0 ** rng.integers(-6, 7, X.shape[1])
+    for units in (1.0, scale):
+        inputs, ridge = read_inputs(Matrix(X * units + 3 * units), kind, NOISE, True)
+        P = rng.standard_normal((ridge.X.shape[1], q))
+        Z = (X * units - X.mean(axis=0) * units) @ loadings(inputs, P)
+        assert_allclose(Z, np.asarray(ridge.X @ P), atol=1e-8 * np.abs(Z).max())
+
+
+@pytest.mark.parametrize("kind", ["entry", "column", "row"])
+def test_variances_of_loadings_and_rows_are_those_of_the_dense_inverse(X, rng, kind):
+    inputs, ridge = read_inputs(Matrix(X), kind, NOISE, True)
+    d = X.shape[1]
+    phi = rng.uniform(0.5, 2, {"entry": (d, q), "column": q, "row": d}[kind])
+    full = np.broadcast_to(phi[:, None] if kind == "row" else phi, (d, q))
+    standard = (X - X.mean(axis=0)) / X.std(axis=0)
+    dense = dense_covariances(standard, full)
+    found = loading_variances(inputs, phi, ridge.covariances(phi, q).variance)
+    expected = np.stack([np.diag(S) for S in dense], axis=1) / X.var(axis=0)[:, None]
+    assert_allclose(found, expected)
+    forms = np.stack([np.einsum("ia,ab,ib->i", standard, S, standard) for S in dense], axis=1)
+    assert_allclose(latent_variances(inputs, phi, q, Matrix(X)), NOISE + forms)
+
+
+def test_directions_of_rounding_are_left_out(rng):
+    """Centred rows span one direction less than there are rows."""
+    X = rng.standard_normal((6, 20))
+    for dtype in (np.float64, np.float32):
+        _, ridge = read_inputs(Matrix(X.astype(dtype)), "column", NOISE, True)
+        assert len(ridge.values) == 5
+        assert_allclose(ridge.table.T @ ridge.table, np.eye(5), atol=1e-4)

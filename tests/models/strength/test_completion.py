@@ -1,0 +1,145 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from gnomon.models.strength.completion import (
+    Outputs,
+    Votes,
+    class_weights,
+    complete,
+    complete_with_votes,
+    recomplete,
+    residual_covariance,
+)
+from gnomon.models.strength.rule import RULE
+
+n, p, c = 14, 6, 3
+
+
+@pytest.fixture
+def rows(rng):
+    F = rng.standard_normal((n, p)) * np.arange(p, 0, -1)
+    Y = F @ rng.standard_normal((p, c)) * 0.3 + rng.standard_normal((n, c))
+    return F, Y, np.ones((n, c), dtype=bool), np.ones(n)
+
+
+def completed(F, Y, observed, weights, labels=None):
+    return complete(F, Outputs(Y, observed, labels), weights)
+
+
+def refit(F, Y, weights, a):
+    """Weighted ridge with intercept by its normal equations."""
+    total = weights.sum()
+    f_mean, y_mean = weights @ F / total, weights @ Y / total
+    Fc = F - f_mean
+    B = np.linalg.solve(
+        Fc.T @ (weights[:, None] * Fc) + a * np.eye(p), Fc.T @ (weights[:, None] * (Y - y_mean))
+    )
+    return B, y_mean - f_mean @ B
+
+
+def brute_residuals(F, Y, weights, a):
+    E = np.empty_like(Y)
+    for i in range(len(F)):
+        kept = np.arange(len(F)) != i
+        B, offset = refit(F[kept], Y[kept], weights[kept], a)
+        E[i] = Y[i] - offset - F[i] @ B
+    return E
+
+
+def absolute(F, weights, penalty):
+    centred = F - weights @ F / weights.sum()
+    return penalty * np.sum(weights[:, None] * centred**2) / weights.sum()
+
+
+def test_leave_one_out_residuals_equal_brute_force_refits(rows):
+    F, Y, observed, ones = rows
+    fit = completed(F, Y, observed, ones)
+    a = absolute(F, ones, fit.penalty[0])
+    assert_allclose(fit.residuals, brute_residuals(F, Y, ones, a), rtol=1e-9, atol=1e-10)
+
+
+def test_leave_one_out_holds_with_class_weights(rows, rng):
+    F, Y, observed, ones = rows
+    labels = np.repeat([0, 1, 2], [2, 4, 8])
+    balanced = class_weights(labels, ones)
+    fit = completed(F, Y, observed, ones, labels)
+    a = absolute(F, balanced, fit.penalty[0])
+    assert_allclose(fit.residuals, brute_residuals(F, Y, balanced, a), rtol=1e-9, atol=1e-10)
+
+
+def test_the_penalty_has_the_least_log_determinant_of_all(rows):
+    F, Y, observed, ones = rows
+    labels = np.arange(n) % 3
+    balanced = class_weights(labels, ones)
+    values = [
+        np.linalg.slogdet(
+            residual_covariance(brute_residuals(F, Y, balanced, absolute(F, balanced, g)), ones)
+        )[1]
+        for g in RULE.penalties
+    ]
+    assert completed(F, Y, observed, ones, labels).penalty[0] == RULE.penalties[np.argmin(values)]
+
+
+@pytest.mark.parametrize("wide", [True, False], ids=["dual", "primal"])
+def test_a_given_penalty_gives_the_same_fit(rows, rng, wide):
+    F, Y, observed, ones = rows
+    F = np.hstack([F, 0.1 * rng.standard_normal((n, 12))]) if wide else F
+    fit = completed(F, Y, observed, ones)
+    again = recomplete(F, Outputs(Y, observed), ones, fit.penalty)
+    assert_allclose(again.B, fit.B, rtol=1e-8, atol=1e-10)
+    assert_allclose(again.offset, fit.offset, rtol=1e-8, atol=1e-10)
+    assert_allclose(again.residuals, fit.residuals, rtol=1e-8)
+
+
+def test_weights_count_as_repeated_rows(rows, rng):
+    F, Y, observed, _ = rows
+    labels, counts = np.arange(n) % 3, rng.integers(1, 5, n)
+    weighted = completed(F, Y, observed, counts.astype(float), labels)
+    again = np.repeat(np.arange(n), counts)
+    repeated = completed(F[again], Y[again], observed[again], np.ones(len(again)), labels[again])
+    assert_allclose(weighted.B, repeated.B, rtol=1e-9, atol=1e-12)
+    assert_allclose(weighted.covariance, repeated.covariance, rtol=1e-9)
+
+
+def test_many_rows_by_weight_try_the_penalties_of_many_rows(rng):
+    F = rng.standard_normal((150, p))
+    Y = F @ rng.standard_normal((p, c)) + rng.standard_normal((150, c))
+    seen = np.ones((150, c), dtype=bool)
+    twice = completed(F, Y, seen, np.full(150, 2.0))
+    repeated = completed(*(np.tile(part, (2, 1)) for part in (F, Y, seen)), np.ones(300))
+    assert_allclose(twice.penalty, repeated.penalty)
+    assert_allclose(twice.B, repeated.B)
+
+
+def test_columns_with_gaps_are_fitted_on_their_own_rows(rows):
+    F, Y, observed, ones = rows
+    observed = observed.copy()
+    observed[:4, 0] = False
+    fit = completed(F, np.where(observed, Y, 0), observed, ones)
+    alone = completed(F[4:], Y[4:, :1], observed[4:, :1], ones[4:])
+    assert_allclose(fit.B[:, :1], alone.B)
+    assert np.linalg.eigvalsh(fit.covariance).min() > 0
+
+
+def test_a_column_nowhere_seen_predicts_nothing(rows):
+    F, Y, observed, ones = rows
+    observed = observed.copy()
+    observed[:, 1] = False
+    fit = completed(F, np.where(observed, Y, 0), observed, ones)
+    assert not fit.B[:, 1].any()
+    assert np.isfinite(fit.covariance).all()
+
+
+def test_votes_of_next_to_no_weight_change_nothing_and_whole_ones_count_as_labels(rows, rng):
+    F, Y, observed, ones = rows
+    labels, winners = np.arange(n) % 3, np.array([0, 1, 1])
+    more, codes = rng.standard_normal((3, p)), rng.standard_normal((3, c))
+    known, together = Outputs(Y, observed, labels), np.vstack([F, more])
+    nobody = Votes(np.arange(3), winners, codes, np.full(3, 1e-12))
+    fit = complete_with_votes(together, known, ones, nobody, np.ones(3))
+    assert_allclose(fit.B, completed(F, Y, observed, ones, labels).B, atol=1e-9)
+    everybody = nobody._replace(weights=np.ones(3))
+    fit = complete_with_votes(together, known, ones, everybody, np.ones(3))
+    whole = Outputs(np.vstack([Y, codes]), np.ones((n + 3, c), dtype=bool), np.r_[labels, winners])
+    assert_allclose(fit.B, complete(together, whole, np.ones(n + 3)).B, atol=1e-12)

@@ -1,0 +1,135 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
+
+from gnomon.exceptions import NumericalError
+from gnomon.linalg.data import Matrix
+from gnomon.models import kernel as kernels
+from gnomon.models.kernel import (
+    choose_landmarks,
+    default_gamma,
+    exact_map,
+    far_mean,
+    features,
+    fit_features,
+    nystrom_map,
+)
+
+
+@pytest.fixture
+def rows(rng):
+    return rng.standard_normal((30, 3)), rng.standard_normal((5, 3))
+
+
+def centred(K, of_rows):
+    """Kernel K (m, n) of points with rows, both less the mean of the rows in feature space."""
+    means = of_rows.mean(axis=0)
+    return K - means - K.mean(axis=1, keepdims=True) + means.mean()
+
+
+def test_features_have_the_centred_kernel_as_products(rows):
+    X, new = rows
+    K, K_new = rbf_kernel(X), rbf_kernel(new, X)
+    found, energies = exact_map(K)
+    F, F_new = features(found, K), features(found, K_new)
+    assert_allclose(F @ F.T, centred(K, K), atol=1e-8)
+    assert_allclose(F_new @ F.T, centred(K_new, K), atol=1e-8)
+    assert_allclose(F, found.basis * energies, atol=1e-7)
+    assert_allclose(F.T @ F, np.diag(energies), atol=1e-8)
+
+
+def test_features_are_centred_on_the_rows(rows):
+    X, _ = rows
+    K = rbf_kernel(X) + 100
+    found, _ = exact_map(K)
+    assert_allclose(features(found, K).mean(axis=0), 0, atol=1e-6)
+
+
+def test_landmarks_that_are_all_rows_are_exact(rows):
+    X, new = rows
+    K, K_new = rbf_kernel(X), rbf_kernel(new, X)
+    found = nystrom_map(K, K)
+    F, F_new = features(found, K), features(found, K_new)
+    assert_allclose(F @ F.T, centred(K, K), atol=1e-7)
+    assert_allclose(F_new @ F.T, centred(K_new, K), atol=1e-7)
+
+
+def test_few_landmarks_suffice_for_a_smooth_kernel(rng):
+    X = rng.standard_normal((200, 2))
+    K = rbf_kernel(X, gamma=0.1)
+    F = features(nystrom_map(K[:40, :40], K[:, :40]), K[:, :40])
+    assert_allclose(F @ F.T, centred(K, K), atol=0.05)
+
+
+def test_negative_directions_are_left_out(rng):
+    Q, _ = np.linalg.qr(rng.standard_normal((8, 8)))
+    K = (Q * np.r_[5.0, 3.0, -2.0, np.zeros(5)]) @ Q.T
+    found, energies = exact_map(K)
+    J = np.eye(8) - 1 / 8
+    values = np.linalg.eigvalsh(J @ K @ J)[::-1]
+    assert values[-1] < -1
+    assert_allclose(energies, values[values > 1e-10])
+    assert found.basis.shape == (8, len(energies))
+
+
+def test_rows_that_are_all_equal_are_refused():
+    with pytest.raises(NumericalError, match="no energy"):
+        exact_map(np.ones((6, 6)))
+
+
+def test_rbf_width_is_one_over_the_mean_squared_distance(rows):
+    X, _ = rows
+    D = np.sum((X[:, None] - X[None]) ** 2, axis=2)
+    assert_allclose(default_gamma("rbf", Matrix(X)), 1 / D.mean())
+    assert_allclose(default_gamma("rbf", Matrix(sparse.csr_array(X))), 1 / D.mean())
+
+
+def test_laplacian_width_is_one_over_the_mean_absolute_distance(rows):
+    X, _ = rows
+    K = laplacian_kernel(X, gamma=1.0)
+    assert_allclose(default_gamma("laplacian", Matrix(X)), -1 / np.log(K).mean())
+
+
+def test_polynomials_take_the_length_of_the_rows(rows):
+    X, _ = rows
+    assert_allclose(default_gamma("poly", Matrix(X)), 1 / np.sum(X**2, axis=1).mean())
+    assert default_gamma("rbf", Matrix(np.ones((4, 2)))) == 1.0
+
+
+def test_the_width_of_a_laplacian_is_that_of_rows_far_away(rows):
+    X, _ = rows
+    gamma = default_gamma("laplacian", Matrix(X))
+    assert_allclose(default_gamma("laplacian", Matrix(X + 1e8)), gamma, rtol=1e-6)
+
+
+def test_landmarks_are_all_rows_up_to_a_limit_and_some_beyond(rng, monkeypatch):
+    assert choose_landmarks(30, None, rng).tolist() == list(range(30))
+    assert choose_landmarks(30, 99, rng).tolist() == list(range(30))
+    some = choose_landmarks(30, 7, rng)
+    assert len(set(some)) == 7
+    assert np.all(np.diff(some) > 0)
+    monkeypatch.setattr(kernels, "MOST_EXACT", 20)
+    monkeypatch.setattr(kernels, "LANDMARKS", 11)
+    assert len(choose_landmarks(30, None, rng)) == 11
+    assert len(choose_landmarks(20, None, rng)) == 20
+
+
+def test_features_of_the_rows_are_those_of_their_map(rows):
+    X, _ = rows
+    K, some = rbf_kernel(X), np.array([2, 5, 11, 20])
+    whole, part = fit_features(K, np.arange(30)), fit_features(K[:, some], some)
+    assert_allclose(whole.F, features(whole.map, K), atol=1e-6)
+    assert_allclose(np.sum(whole.F**2, axis=0), whole.energies)
+    assert part.energies is None
+    assert_allclose(part.F, features(part.map, K[:, some]))
+    assert_allclose(part.F.mean(axis=0), 0, atol=1e-12)
+
+
+def test_rows_far_from_the_origin_have_a_mean_to_be_taken_off(rows):
+    X, _ = rows
+    assert far_mean(Matrix(X + 1)) is None
+    assert_allclose(far_mean(Matrix(X + 1e8)), X.mean(axis=0) + 1e8)
+    assert_allclose(far_mean(Matrix(sparse.csr_array(X + 1e8))), X.mean(axis=0) + 1e8)
+    assert far_mean(Matrix(sparse.csr_array(1e8 * np.eye(30)))) is None

@@ -1,0 +1,84 @@
+"""Every candidate gets what it takes: labels, gaps, sparse rows."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_iris
+from sklearn.decomposition import FastICA
+
+import gnomon
+from gnomon.tools.compare.candidates import CANDIDATES, choose, make_pipeline_for
+from gnomon.tools.compare.scoring import read_problem
+
+PEERS = ("PCA", "whitened PCA", "LDA", "PLS", "PPCA", "kernel PCA", "NCA")
+
+
+@pytest.mark.parametrize("model", PEERS)
+def test_every_peer_takes_partly_labelled_rows(model):
+    X, y = load_iris(return_X_y=True)
+    y = np.where(np.arange(150) % 3, y, -1)
+    result = gnomon.compare(X, y, models=[model], n_components=(1, 2), cv=2)
+    assert not result.failed
+    assert result.leader.score > 0.7
+
+
+@pytest.mark.slow
+def test_umap_takes_part_where_it_is_installed():
+    pytest.importorskip("umap")
+    X, y = load_iris(return_X_y=True)
+    y[::3] = -1
+    result = gnomon.compare(X, y, models=["UMAP"], n_components=2, cv=3)
+    assert not result.failed
+    # The bar of the other peers.
+    assert result.leader.score > 0.7
+
+
+def test_gaps_in_the_inputs_are_filled_for_those_that_need_it():
+    X, y = load_iris(return_X_y=True)
+    X[::7, 1] = np.nan
+    result = gnomon.compare(X, y, models=["PCA", "PPCA", "LDA"], n_components=2, cv=2)
+    assert not result.failed
+    assert "SimpleImputer" in gnomon.compare(X, y, models=["LDA"], n_components=2, cv=2).snippet()
+
+
+def test_sparse_inputs_stay_sparse_or_are_reduced(rng):
+    y = np.repeat([0, 1, 2], 40)
+    X = sparse.random_array((120, 300), density=0.05, rng=rng, format="csr")
+    X = (X + sparse.csr_array(np.eye(3)[y] @ (rng.random((3, 300)) > 0.8))).tocsr()
+    result = gnomon.compare(X, y, models=["PCA", "LDA", "PPCA"], n_components=2, cv=2)
+    assert not result.failed
+    assert result.leader.score > 0.9
+
+
+def test_an_estimator_of_the_users_takes_part():
+    X, y = load_iris(return_X_y=True)
+    ica = FastICA(random_state=0, whiten="unit-variance")
+    result = gnomon.compare(X, y, models=["PCA", ica], n_components=2, cv=2)
+    assert {row.model for row in result.rows} == {"PCA", "FastICA"}
+
+
+def test_every_home_is_public():
+    """What is recommended can be imported by its name."""
+    for candidate in CANDIDATES:
+        assert not any(part.startswith("_") for part in candidate.home.split("."))
+        assert not candidate.home.startswith("gnomon.tools")
+
+
+def test_a_model_is_told_the_kind_only_where_y_does_not_show_it(rng):
+    X, y = rng.normal(size=(30, 3)), np.arange(30.0) % 10
+    (sppca,), _ = choose(read_problem(X, y), ["SPPCA"])
+    told = make_pipeline_for(sppca, read_problem(X, y, target="numeric"), 1, np.ones(30, bool))
+    untold = make_pipeline_for(sppca, read_problem(X, y + 0.5), 1, np.ones(30, bool))
+    assert told[-1].target == "numeric"
+    assert untold[-1].target == "auto"
+
+
+def test_models_that_do_not_apply_are_named_with_their_reason():
+    X, y = load_iris(return_X_y=True)
+    problem = read_problem(np.tile(X, (20, 1)), np.tile(y, 20))
+    chosen, skipped = choose(problem, None)
+    assert skipped["PRPCA"] == "needs links"
+    assert skipped["NCA"] == "more than 2500 rows"
+    assert "PCA" in {candidate.name for candidate in chosen}
+    with pytest.raises(ValueError, match="models: none applies here"):
+        choose(problem, ["PRPCA"])

@@ -1,0 +1,146 @@
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+pytest.importorskip("pyarrow")
+pytest.importorskip("jinja2")
+from gnomon.tools.report.page import as_script, payload, python_code, render, write_report
+
+
+class Page(HTMLParser):
+    """Tags, attributes and text of a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.texts, self.open = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag in self.open:
+            while self.open.pop() != tag:
+                pass
+
+    def handle_data(self, data):
+        self.texts.append((self.open[-1] if self.open else "", data))
+
+    def inside(self, tag):
+        return [text for place, text in self.texts if place == tag]
+
+
+@pytest.fixture(scope="module")
+def subject(make_subject):
+    return make_subject()
+
+
+@pytest.fixture(scope="module")
+def page(subject):
+    return render(subject, command="gnomon fit t.parquet", notes=["a note"])
+
+
+def test_the_page_has_every_section(page):
+    for section in ("embedding", "score", "labels", "next", "loadings", "gaps", "data", "again"):
+        assert f'id="{section}"' in page
+
+
+def test_the_policy_allows_this_script_and_style_and_nothing_else(page):
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page).group(1)
+    style = re.search(r"<style>(.*?)</style>", page, re.DOTALL).group(1)
+    script = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)[-1]
+    for text, kind in ((style, "style-src"), (script, "script-src")):
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{kind} &#39;sha256-{digest}" in policy or f"{kind} 'sha256-{digest}" in policy
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "http" not in policy
+
+
+def test_the_page_names_no_remote_host(page):
+    hosts = set(re.findall(r"https?://[^\s\"'<)]+", page))
+    assert hosts <= {"http://www.w3.org/2000/svg"}
+
+
+def test_no_element_has_a_style_or_an_event_attribute(page):
+    for _, attributes in Page(page).tags:
+        assert not [name for name in attributes if name == "style" or name.startswith("on")]
+
+
+def test_the_packed_numbers_are_those_of_the_model(subject):
+    data = payload(subject)
+    z = np.frombuffer(base64.b64decode(data["z"][0]), "<f4")
+    assert_allclose(z, subject.model.transform(subject.X)[:, 0], rtol=1e-5)
+    packed = np.frombuffer(base64.b64decode(data["covariance"]["values"]), "<f4").reshape(-1, 3)
+    assert_allclose(packed[:, 0], subject.covariance[:, 0, 0], rtol=1e-5)
+    assert_allclose(packed[:, 1], subject.covariance[:, 0, 1], rtol=1e-5, atol=1e-8)
+    assert data["ids"][3] == "row 3"
+    names = [column["name"] for column in data["columns"]]
+    assert names[0] == "kind"
+    assert {"u", "v", "w", "site", "uncertainty"} <= set(names)
+
+
+def test_covariances_follow_the_scale_of_the_coordinates(subject):
+    posterior = subject.model.posterior(subject.X)
+    assert_allclose(subject.Z, posterior.mean, rtol=1e-8, atol=1e-10)
+    assert_allclose(subject.covariance, posterior.covariance, rtol=1e-10)
+
+
+def test_unlabelled_rows_are_coloured_by_their_prediction(subject):
+    column = payload(subject)["columns"][0]
+    codes = np.frombuffer(base64.b64decode(column["values"]), "<u2")
+    shown = np.array(column["levels"])[codes]
+    expected = np.where(subject.labelled, subject.ready.y, subject.model.predict(subject.X))
+    assert shown.tolist() == expected.tolist()
+
+
+def test_the_rows_to_label_next_are_the_least_sure(subject, page):
+    proba = subject.model.predict_proba(subject.X)
+    entropy = -(proba * np.log(np.clip(proba, 1e-300, 1))).sum(axis=1)
+    entropy[subject.labelled] = -1
+    first = subject.ready.ids[entropy.argmax()]
+    table = page[page.index('id="next"') :]
+    assert re.search(r'<td class="name">([^<]+)', table).group(1) == first
+
+
+def test_the_code_in_the_report_makes_the_same_embedding(subject):
+    names: dict = {}
+    assert "gnomon.tools" not in python_code(subject)
+    exec(python_code(subject), names)
+    assert_allclose(names["Z"], subject.Z)
+
+
+def test_json_in_a_script_cannot_end_it():
+    values = {"a": ["</script>", "<!--", "\u2028", "&amp;"]}
+    text = as_script(values)
+    assert not set("<>&\u2028") & set(text)
+    assert json.loads(text) == values
+
+
+def test_hostile_names_are_text_and_nothing_else(hostile_subject, hostile):
+    page = Page(render(hostile_subject, notes=hostile, command=hostile[0]))
+    tags = {tag for tag, _ in page.tags}
+    assert "img" not in tags
+    scripts = page.inside("script")
+    assert len(scripts) == 2
+    shown = " ".join(text for _, text in page.texts)
+    for name in hostile[:3]:
+        assert name in shown
+
+
+def test_a_report_is_written_whole(subject, tmp_path):
+    path = write_report(tmp_path / "r.html", subject)
+    assert path.read_text(encoding="utf-8").endswith("</html>")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_many_rows_make_a_page_of_bounded_size(make_subject):
+    subject = make_subject(n=20_000)
+    assert len(render(subject)) < 12e6

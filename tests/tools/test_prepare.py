@@ -1,0 +1,172 @@
+"""What a question makes of a table."""
+
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+pa = pytest.importorskip("pyarrow")
+from pyarrow import parquet
+
+import gnomon
+from gnomon.exceptions import ModelFileError, TableError
+from gnomon.tools.prepare import (
+    Question,
+    load_fit,
+    prepare,
+    prepare_again,
+    read_question,
+    save_fit,
+    without_gaps,
+)
+from gnomon.tools.tables import open_table
+
+ASKED = Question(target="y")
+
+
+@pytest.fixture
+def table(tmp_path):
+    def write(y, path=tmp_path / "t.parquet"):
+        columns = {"a": pa.array(np.sin(np.arange(len(y)))), "b": pa.array(np.arange(len(y)) % 7)}
+        parquet.write_table(pa.table(columns | {"y": y}), path)
+        return open_table(path)
+
+    return write
+
+
+def read(table, asked=ASKED):
+    notes: list[str] = []
+    return prepare(table, asked, notes.append), notes
+
+
+COLUMNS = {
+    "integers": (pa.array([i % 25 for i in range(60)]), "classes"),
+    "integers with gaps": (pa.array([None if i % 3 else i % 9 for i in range(60)]), "classes"),
+    "small integers": (pa.array([i % 3 for i in range(60)], pa.uint8()), "classes"),
+    "truth": (pa.array([i % 2 == 0 for i in range(60)]), "classes"),
+    "texts": (pa.array(["xyz"[i % 3] for i in range(60)]), "classes"),
+    "categories": (pa.array(["xyz"[i % 3] for i in range(60)]).dictionary_encode(), "classes"),
+    "numbered categories": (pa.array([i % 30 for i in range(60)]).dictionary_encode(), "classes"),
+    "dates": (pa.array([i % 3 for i in range(60)], pa.date32()), "classes"),
+    "few whole floats": (pa.array([float(i % 20) for i in range(60)]), "classes"),
+    "many whole floats": (pa.array([float(i % 21) for i in range(60)]), "numeric"),
+    "fractions": (pa.array([i % 5 + 0.5 for i in range(60)]), "numeric"),
+    "decimals": (pa.array([Decimal(f"{i % 5}.25") for i in range(60)]), "numeric"),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_column_holds_what_it_would_hold_in_python(table, name):
+    column, kind = COLUMNS[name]
+    ready, _ = read(table(column))
+    assert ready.kind == kind
+    known = np.flatnonzero(np.array(column.is_valid()))
+    assert np.flatnonzero(ready.labelled).tolist() == known.tolist()
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([i % 25 for i in range(60)], "has 25 different whole numbers in 60 rows"),
+        ([i % 8 for i in range(12)], "has 8 different whole numbers in 12 rows"),
+        ([float(i % 12) for i in range(20)], "has 12 different whole numbers in 20 rows"),
+    ],
+)
+def test_numbers_that_are_taken_for_many_classes_are_noted_with_the_way_out(table, values, said):
+    _, (note,) = read(table(pa.array(values)))
+    assert note.startswith(f"the target 'y' {said}, taken for classes")
+    assert note.endswith("say --task numeric")
+    ready, notes = read(table(pa.array(values)), ASKED._replace(task="numeric"))
+    assert ready.kind == "numeric"
+    assert_allclose(ready.y, values)
+    assert notes == []
+    assert read(table(pa.array(values)), ASKED._replace(task="classes"))[1] == []
+
+
+def test_few_classes_that_repeat_need_no_note(table):
+    assert read(table(pa.array([i % 20 for i in range(60)])))[1] == []
+    assert read(table(pa.array([f"name {i % 30}" for i in range(60)])))[1] == []
+
+
+@pytest.mark.parametrize("values", [list(range(60)), [f"name {i}" for i in range(60)]])
+def test_values_that_hardly_repeat_are_refused_with_the_way_out(table, values):
+    expected = (
+        "has 60 different values in 60 rows; it looks like a name, not like classes; "
+        "if they are numbers, say --task numeric"
+    )
+    with pytest.raises(TableError, match=expected):
+        read(table(pa.array(values)))
+
+
+def test_half_as_many_values_as_rows_are_still_classes(table):
+    assert read(table(pa.array([i % 30 for i in range(60)])))[0].kind == "classes"
+    with pytest.raises(TableError, match="looks like a name"):
+        read(table(pa.array([i % 31 for i in range(60)])))
+
+
+def test_minus_one_is_a_number_where_the_task_is_numeric(table):
+    column = pa.array([i % 5 - 1 for i in range(60)])
+    ready, _ = read(table(column), ASKED._replace(task="numeric"))
+    assert ready.labelled.all()
+    assert ready.y.min() == -1
+
+
+def test_a_value_can_mean_no_label(table):
+    column = pa.array([-9.0 if i % 2 else i % 4 + 0.5 for i in range(60)])
+    ready, _ = read(table(column), ASKED._replace(unlabelled="-9"))
+    assert ready.labelled.sum() == 30
+    assert np.isnan(ready.y[1])
+
+
+def test_texts_are_no_numbers(table):
+    with pytest.raises(TableError, match="the target 'y' is no number"):
+        read(table(pa.array(["x", "y"] * 30)), ASKED._replace(task="numeric"))
+
+
+def test_options_are_checked():
+    asked = {"task": "numbers", "scale": "auto"}
+    with pytest.raises(TableError, match="--task 'numbers'; accepted are auto, classes, numeric"):
+        read_question(asked)
+    assert read_question(asked | {"task": "numeric", "components": "3"}).components == 3
+
+
+def test_gaps_get_the_means_of_the_fit(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,2\n,4\n3,\n")
+    ready, _ = read(open_table(path), Question())
+    filled = without_gaps(ready.X, ready.recipe)
+    assert filled[1, 0] == filled[2, 1] == 0
+    assert without_gaps(filled, ready.recipe) is filled
+
+
+@pytest.fixture
+def saved(table, tmp_path):
+    opened = table(pa.array(["xyz"[i % 3] for i in range(60)]))
+    ready, _ = read(opened)
+    model = gnomon.SPPCA(1, supervision=0.5).fit(ready.X, ready.y)
+    return save_fit(model, tmp_path / "m.gnomon", ready, ASKED), ready
+
+
+def test_a_saved_model_prepares_a_table_as_its_own(saved, table):
+    path, ready = saved
+    fitted = load_fit(path)
+    again, asked = prepare_again(fitted, open_table(path.with_name("t.parquet")), print)
+    assert (again.X == ready.X).all()
+    assert (again.y == ready.y).all()
+    assert asked.task == "classes"
+
+
+def test_the_first_files_called_numeric_targets_numbers(saved, monkeypatch):
+    path, ready = saved
+    old = path.with_name("old.gnomon")
+    question = ASKED._replace(task="numbers")
+    assert load_fit(save_fit(gnomon.PPCA(1), old, ready._replace(kind=None), question)).asked == (
+        ASKED._replace(task="numeric")
+    )
+
+
+def test_a_rule_that_is_no_rule_is_refused(tmp_path):
+    path = gnomon.save(gnomon.PPCA(1), tmp_path / "m.gnomon", notes={"recipe": {}})
+    with pytest.raises(ModelFileError, match="holds a rule for tables that cannot be read"):
+        load_fit(path)

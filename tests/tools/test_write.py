@@ -1,0 +1,70 @@
+"""What is written is what the model says, part by part, and safe to open."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+pytest.importorskip("pyarrow")
+from pyarrow import csv, parquet
+
+import gnomon
+from gnomon.exceptions import TableError
+from gnomon.tools import write
+from gnomon.tools.write import embedding_batches, latent, prediction_batches, write_batches
+
+PARTS = [{"a": [1.5, 2.0], "b": ["x", None]}, {"a": [3.0], "b": ["=1+1"]}]
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.tsv"])
+def test_parts_become_one_file(tmp_path, name):
+    path = write_batches(tmp_path / name, PARTS)
+    if name.endswith("parquet"):
+        found = parquet.read_table(path).to_pydict()
+        assert found["b"] == ["x", None, "=1+1"]
+    else:
+        separator = "\t" if name.endswith("tsv") else ","
+        found = csv.read_csv(path, parse_options=csv.ParseOptions(delimiter=separator)).to_pydict()
+        assert found["b"] == ["x", "", "'=1+1"]
+    assert found["a"] == [1.5, 2, 3]
+
+
+def test_other_files_are_refused(tmp_path):
+    with pytest.raises(TableError, match="accepted are csv and parquet files"):
+        write_batches(tmp_path / "t.xlsx", PARTS)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def fitted(rng):
+    X = rng.normal(size=(50, 4))
+    y = np.array(["a", "b"], dtype=object)[(X[:, 0] > 0).astype(int)]
+    return gnomon.SPPCA(2, supervision=0.5).fit(X, y), X
+
+
+def joined(batches):
+    batches = list(batches)
+    return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
+
+
+def test_the_embedding_is_written_in_parts(fitted, monkeypatch):
+    model, X = fitted
+    monkeypatch.setattr(write, "BATCH_ROWS", 17)
+    batches = list(embedding_batches(model, X, np.arange(50), {"y": np.arange(50) * 2}))
+    assert [len(batch["row"]) for batch in batches] == [17, 17, 16]
+    found = joined(batches)
+    assert list(found) == ["row", "z1", "z2", "sd1", "sd2", "y"]
+    Z, covariance = latent(model, X)
+    assert_allclose(found["z2"], Z[:, 1])
+    assert_allclose(found["sd1"] ** 2, covariance[:, 0, 0])
+    assert found["y"].tolist() == (found["row"] * 2).tolist()
+
+
+def test_predictions_of_some_rows_have_the_probabilities_of_the_classes(fitted, monkeypatch):
+    model, X = fitted
+    monkeypatch.setattr(write, "BATCH_ROWS", 2)
+    rows = np.array([3, 10, 11, 40, 41])
+    found = joined(prediction_batches(model, X, np.arange(50), rows))
+    assert found["row"].tolist() == rows.tolist()
+    assert found["predicted"].tolist() == model.predict(X[rows]).tolist()
+    assert_allclose(found["p(b)"], model.predict_proba(X[rows])[:, 1])
+    assert_allclose(found["probability"], model.predict_proba(X[rows]).max(axis=1))
