@@ -386,6 +386,8 @@ class PRPCA(IterativeFit, LinearGaussianModel):
             shared = posterior.embed(self._relational(), rows, nodes, noise_factor)
             return shared / np.linalg.norm(self.components_.astype(float), axis=1)
         Z = self._latent_means(X)[:, : len(self.components_)]
+        if nodes.adjacency.nnz == 0:
+            return Z
         if self.relation == "filter":
             return paper.smooth(nodes.adjacency, nodes.stack(Z), self.power)[-len(Z) :]
         if self.relation == "paper" and self.projection == "smoothed":

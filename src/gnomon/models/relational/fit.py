@@ -131,10 +131,10 @@ def _fit_learnt(problem, settings, loop):
     verdict = rounds.judge(task, reference)
     if verdict.gain <= verdict.needed:
         run = Run(without, [reference], converged=True)
-        return _without_shared_part(problem.X, task, without, run, verdict)
+        return _found(problem.X, task, without, run, verdict, links_used=False)
     state, run, log_likelihood = _fit_rounds(X, task, verdict, settings, loop)
     verdict = verdict._replace(gain=log_likelihood - reference)
-    return _with_shared_part(problem.X, task, state, run, verdict)
+    return _found(problem.X, task, state, run, verdict, links_used=True)
 
 
 def _in_near_order(problem):
@@ -182,24 +182,21 @@ def _continuation(task, verdict, settings, tol):
         least = rounds.rounds_above(verdict.reference + verdict.needed, trial.run)
         anew = Run(trial.method.finish(trial.method.start), [], False, trial.method)
         return anew, rounds.choose(task, trial.start_axes, least)
-    return trial.run, rounds.UNTIL_CONVERGENCE
+    return trial.run, rounds.Rounds()
 
 
-def _with_shared_part(X, task, state, run, verdict):
-    state = state._replace(U=fix_signs(state.U))
-    scales = np.sqrt(model.shared_variance(state, task.data.spectrum))
-    view = View(state.U[:, : task.q] * scales, state.sigma2)
-    coordinates = _on_axes(X, task.mean, state)
+def _found(X, task, state, run, verdict, links_used):
+    """What is kept of a state, with or without a shared part."""
+    q, mean, state = task.q, task.mean, state._replace(U=fix_signs(state.U))
+    if links_used:
+        variances = model.shared_variance(state, task.data.spectrum)
+        coordinates = _on_axes(X, mean, state)
+    else:
+        variances, every = state.c[:q], View(state.U * np.sqrt(state.c), state.sigma2)
+        coordinates = _latent_means(X, mean, every)[:, :q]
+    view = View(state.U[:, :q] * np.sqrt(variances), state.sigma2)
     gains = float(verdict.gain), float(verdict.permuted_gain)
-    return PrpcaFit(task.mean, view, run, coordinates, True, state, *gains)
-
-
-def _without_shared_part(X, task, state, run, verdict):
-    q, state = task.q, state._replace(U=fix_signs(state.U))
-    W = state.U * np.sqrt(state.c)
-    coordinates = _latent_means(X, task.mean, View(W, state.sigma2))[:, :q]
-    gains = float(verdict.gain), float(verdict.permuted_gain)
-    return PrpcaFit(task.mean, View(W[:, :q], state.sigma2), run, coordinates, False, state, *gains)
+    return PrpcaFit(mean, view, run, coordinates, links_used, state, *gains)
 
 
 def _on_axes(X, mean, state):

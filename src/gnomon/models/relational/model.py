@@ -19,16 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
+from gnomon.linalg import graph
 from gnomon.linalg.data import Data
-from gnomon.linalg.graph import (
-    Density,
-    Krylov,
-    apply,
-    component_basis,
-    density,
-    lanczos,
-    normalized,
-)
+from gnomon.linalg.graph import Density, Krylov
 from gnomon.stats.gaussian import NOISE_FLOOR
 
 # Lanczos steps in a round: 1 / v is smooth, and the log likelihood of 1,400 rows is then right to a
@@ -83,8 +76,8 @@ class Statistics(NamedTuple):
 
 def link(X: Data, A, rng, steps: int = STEPS) -> Linked:
     """Centred rows with the normalised adjacency of their links, and its spectrum."""
-    S = normalized(A)
-    theta, counts = density(S, component_basis(A), rng)
+    S = graph.normalized(A)
+    theta, counts = graph.density(S, graph.component_basis(A), rng)
     spectrum = Density(eigenvalues(theta), counts)
     return Linked(X, X.squared_norm, S.astype(X.dtype), spectrum, steps=steps)
 
@@ -116,7 +109,7 @@ def shared_variance(state: State, spectrum: Density) -> np.ndarray:
 def measure(U, q: int, data: Linked) -> Statistics:
     """The statistics of the rows for axes U, of which the first q are smooth."""
     coordinates = data.X @ U.astype(data.X.dtype)
-    krylov = lanczos(data.S, coordinates[:, :q], data.steps)
+    krylov = graph.lanczos(data.S, coordinates[:, :q], data.steps)
     energy, missing = energies(coordinates), np.zeros(U.shape[1])
     if data.gap_covariance is not None:
         missing = np.einsum("dk,dk->k", U, data.gap_covariance @ U)
@@ -161,13 +154,16 @@ def fit_variances(state: State, stats: Statistics, max_iter: int) -> State:
     """Variances and strengths of the links of highest likelihood for the axes of the state."""
     n, d, q = len(stats.coordinates), len(state.U), len(state.a)
     unit = (stats.squares.sum() + stats.own.sum() + stats.rest) / (n * d)
+    scaled = stats._replace(
+        squares=stats.squares / unit, own=stats.own / unit, rest=stats.rest / unit
+    )
     bounds = [(np.log(NOISE_FLOOR), 2.0)] + [LOG_VARIANCE] * (2 * q) + [LOG_BETA] * q
     # Not `inference.lbfgs.ascend`, which stops by the objective alone: here a small gradient ends
-    # many of the searches, and there are thousands of them.
+    # many of the searches, of which a fit has a hundred.
     result = minimize(
         _profile,
         np.clip(_pack(state, unit), *np.transpose(bounds)),
-        args=(_in_units(stats, unit), d),
+        args=(scaled, d),
         jac=True,
         method="L-BFGS-B",
         bounds=bounds,
@@ -176,13 +172,6 @@ def fit_variances(state: State, stats: Statistics, max_iter: int) -> State:
     sigma2, a, c, beta = _unpack(result.x, q)
     own = np.maximum(stats.own / n - sigma2 * unit, 0.0)
     return State(state.U, a * unit, np.append(c * unit, own), beta, float(sigma2 * unit))
-
-
-def _in_units(stats, unit):
-    """The statistics of rows whose entries have a mean variance of one."""
-    return stats._replace(
-        squares=stats.squares / unit, own=stats.own / unit, rest=stats.rest / unit
-    )
 
 
 def _pack(state, unit):
@@ -244,7 +233,7 @@ def turn_axes(state: State, stats: Statistics, data: Linked) -> np.ndarray:
     gains = 1.0 - sigma2 / variances_at(state, eigenvalues(stats.krylov.theta))
     own = state.c[q:] / (state.c[q:] + sigma2)
     filtered = stats.coordinates.copy()
-    filtered[:, :q] = apply(stats.krylov, gains)
+    filtered[:, :q] = graph.apply(stats.krylov, gains)
     M = np.asarray(data.X.T @ filtered, dtype=float)
     M[:, q:] *= own
     if data.gap_covariance is not None:

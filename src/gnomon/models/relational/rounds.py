@@ -84,11 +84,8 @@ class Verdict(NamedTuple):
 class Rounds(NamedTuple):
     """How many rounds (None: until they converge), and a factor on the shared variances then."""
 
-    number: int | None
-    factor: float
-
-
-UNTIL_CONVERGENCE = Rounds(None, 1.0)
+    number: int | None = None
+    factor: float = 1.0
 
 
 def leading_axes(X: Data, k: int, rng) -> np.ndarray:
