@@ -27,6 +27,7 @@ MAY_IMPORT_SKLEARN = {"estimators", "displays", "tools"}
 FAMILIES = sorted(path.parent.name for path in (ROOT / "models").glob("*/fit.py"))
 MOST_PRIVATE_MODULES = 6
 MOST_PARAMETERS = 14
+PAGES = {"BSDR": "bsdr.md", "BSDRRegressor": "bsdr.md", "DCAGM": "dcagm.md"}
 
 
 def name_of(path):
@@ -102,8 +103,11 @@ def test_every_numeric_constant_has_its_reason(path):
     lines = text.splitlines()
     for node in ast.parse(text).body:
         if isinstance(node, ast.Assign) and _is_numeric(node.value):
-            before, own = lines[node.lineno - 2], lines[node.lineno - 1]
-            assert before.startswith("#") or "#" in own, own
+            above = node.lineno - 1
+            # A reason may stand above several that belong together.
+            while lines[above] and not lines[above].startswith("#"):
+                above -= 1
+            assert lines[above], lines[node.lineno - 1]
 
 
 def _is_numeric(node):
