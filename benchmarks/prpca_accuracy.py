@@ -24,15 +24,16 @@ from sklearn.preprocessing import Normalizer, normalize
 from sklearn.svm import LinearSVC
 
 from gnomon import PPCA, PRPCA, Links
-from gnomon.inference.loop import iterate
-from gnomon.linalg import eigen, graph, lanczos
+from gnomon.inference.loop import Method, iterate
+from gnomon.linalg import eigen, graph
 from gnomon.linalg.data import Centered, Matrix, center
 from gnomon.linalg.mixed import Mixed
-from gnomon.models import relational
-from gnomon.models.relational_posterior import conditional_log_density
+from gnomon.models.relational import model as relational
+from gnomon.models.relational import rounds as relational_rounds
 
 sys.path.insert(0, str(Path(__file__).parent))
 from papers.data import MissingDataError, load, tfidf, unit_rows
+from prpca_density import conditional_log_density
 from prpca_report import keep, report, stored, write
 
 from measure import describe
@@ -70,15 +71,14 @@ def read(name):
 
 def in_scale_of_pca(model, Z):
     """Latent variables times the lengths of their loadings."""
-    return Z[:, : model.n_components] * np.linalg.norm(model.components_, axis=1)
+    return Z * np.linalg.norm(model.components_, axis=1)
 
 
 def embeddings(X, links, q):
     """The methods of the table, one after another, on all nodes."""
     yield PCA(q, svd_solver="arpack", random_state=0).fit_transform(X)
-    paper = PRPCA(q, random_state=0, link_components=20).fit(X, links=links)
-    both = paper.transform(X, links=links)
-    yield in_scale_of_pca(paper, both)
+    paper = PRPCA(q, random_state=0).fit(X, links=links)
+    yield in_scale_of_pca(paper, paper.transform(X, links=links))
     smoothed = paper.set_params(projection="smoothed").transform(X, links=links)
     yield in_scale_of_pca(paper, smoothed)
     filtered = PRPCA(q, relation="filter", random_state=0)
@@ -90,7 +90,7 @@ def embeddings(X, links, q):
     A = sparse.csr_array(links.adjacency + sparse.eye_array(X.shape[0]))
     means = sparse.csr_array(A / np.asarray(A.sum(axis=1))[:, None]) @ X
     yield PCA(q, svd_solver="arpack", random_state=0).fit_transform(means)
-    yield both[:, q:]
+    yield PPCA(20, random_state=0).fit_transform(links.adjacency)
 
 
 def scaled(Z):
@@ -169,9 +169,9 @@ def held_out(n, seed):
 def conditional(state, mean, X, links, new):
     """Log density of the held-out content given all other content and the links."""
     rows = Centered(Matrix(X), mean)
-    scores = np.asarray(rows @ state.U)
     S = graph.normalized(links.adjacency)
-    return conditional_log_density(state, S, scores, rows.row_squared_norms(), new)
+    coordinates = np.asarray(rows @ state.U)
+    return conditional_log_density(state, S, coordinates, rows.row_squared_norms(), new)
 
 
 def held_out_gain(X, links, q, r, seed):
@@ -191,18 +191,17 @@ def plain_gain(X, links, q, r, seed, rounds=25):
     """The same after 25 plain rounds from principal and from smoothed axes, the likelier kept."""
     new = held_out(X.shape[0], seed)
     train = np.flatnonzero(~new)
-    S = graph.normalized(links.subset(train).adjacency)
+    A = links.subset(train).adjacency
     mean, rows = center(Matrix(X[train]))
-    spectrum = lanczos.Density(np.linalg.eigvalsh(S.toarray()), np.ones(len(train)))
-    data = relational.link(rows, S, spectrum)
+    data = relational.link(rows, A, np.random.default_rng(seed))
     principal = eigen.from_dual(rows, q + r).vectors
-    half = sparse.csr_array(S + sparse.eye_array(len(train))) / 2
+    half = sparse.csr_array(graph.normalized(A) + sparse.eye_array(len(train))) / 2
     smooth = eigen.from_dual(Mixed(half, Mixed(half, rows)), q).vectors
     ends = []
-    for U in (principal, relational.join_axes(smooth, principal, data)):
-        step = partial(relational.step, data=data)
-        run = iterate(step, relational.init(U, q, data), max_iter=rounds - 1, tol=0.0)
-        ends.append(relational.settle(run.state, data))
+    for U in (principal, relational_rounds.join_axes(smooth, principal, data)):
+        method = Method(relational_rounds.init(U, q, data), partial(relational.step, data=data))
+        run = iterate(method, max_iter=rounds - 1, tol=0.0)
+        ends.append(relational.final_variances(run.state, data))
     state, _ = max(ends, key=lambda end: end[1])
     without, _ = relational.independent(principal, q, data)
     gain = conditional(state, mean, X, links, new) - conditional(without, mean, X, links, new)

@@ -25,7 +25,7 @@ from gnomon.displays import EmbeddingDisplay
 from gnomon.linalg.data import Centered, Matrix
 from gnomon.linalg.mixed import Mixed
 from gnomon.models.gaussian.em import em_step
-from gnomon.models.prpca import mixing, relational_mean
+from gnomon.models.relational.paper import mixing, relational_mean
 from gnomon.stats.gaussian import View, latent_posterior
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -5,7 +5,6 @@ from scipy import sparse
 
 from gnomon.linalg.blocks import Blocks
 from gnomon.linalg.data import Centered, Matrix, Weighted, as_data, center
-from gnomon.linalg.mixed import Mixed
 
 n, d = 40, 7
 
@@ -72,18 +71,6 @@ def test_weights_count_as_repeated_rows(X, kind, rng):
     mask = np.arange(n) < 20
     part = np.repeat(X[mask], weights[mask], axis=0) - mean
     assert_allclose(centered.rows(mask).gram(), part.T @ part, atol=1e-11)
-
-
-@pytest.mark.parametrize("kind", ["dense", "csr"])
-def test_mixed_rows(X, kind, rng):
-    R = sparse.random_array((15, n), density=0.2, rng=rng, format="csr")
-    mixed = Mixed(R, storages(X)[kind])
-    expected = R @ X
-    assert mixed.n_samples == n
-    assert_allclose(mixed @ np.eye(d), expected, atol=1e-12)
-    assert_allclose(mixed.T @ np.eye(15), expected.T, atol=1e-12)
-    assert_allclose(mixed.gram(), expected.T @ expected, atol=1e-11)
-    assert_allclose(mixed.squared_norm, np.sum(expected**2))
 
 
 @pytest.mark.parametrize("kind", ["dense", "csr", "csc", "blocks"])

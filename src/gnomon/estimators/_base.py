@@ -198,11 +198,8 @@ class LinearGaussianModel(
         return Centered(as_data(X), self.mean_)
 
     def _state(self):
-        return gaps.State(
-            self.components_.T.astype(float),
-            np.asarray(self.mean_, dtype=float),
-            np.array([self.noise_variance_]),
-        )
+        W, sigma2 = self._view()
+        return gaps.State(W, np.asarray(self.mean_, dtype=float), np.array([sigma2]))
 
     def _patterns(self, X):
         groups = np.zeros(X.shape[1], dtype=int)

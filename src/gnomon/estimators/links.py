@@ -202,7 +202,7 @@ class Links:
         >>> Links.from_edges([(0, 1), (1, 2), (2, 3)]).subset([3, 2, 0])
         Links(n_nodes=3, n_links=1)
         """
-        index = check_sample_index(sample_index, self.n_nodes)
+        index = check_sample_index(sample_index, n_nodes=self.n_nodes)
         part = object.__new__(Links)
         part.adjacency = self.adjacency[index][:, index]
         return part
@@ -211,14 +211,16 @@ class Links:
         return f"Links(n_nodes={self.n_nodes}, n_links={self.n_links})"
 
 
-def check_sample_index(sample_index, n_nodes=None) -> np.ndarray:
-    """``sample_index`` as distinct whole numbers from 0, up to n_nodes - 1 where known."""
+def check_sample_index(sample_index, *, n_nodes=None, n_rows=None) -> np.ndarray:
+    """``sample_index`` as distinct nodes, one for each row where their numbers are known."""
     index = np.asarray(sample_index)
     if index.ndim != 1 or (index.dtype.kind not in "iu" and index.size):
         raise ValueError(
             f"sample_index has shape {index.shape} and dtype {index.dtype}; accepted is a list of "
             "node numbers, one per row of X"
         )
+    if n_rows is not None and len(index) != n_rows:
+        raise ValueError(f"sample_index has {len(index)} entries, X has {n_rows} rows")
     index = index.astype(np.intp)
     last = np.inf if n_nodes is None else n_nodes - 1
     if index.size and (index.min() < 0 or index.max() > last):
@@ -235,17 +237,45 @@ def read_links(links, n_rows, sample_index=None) -> Links:
     if not isinstance(links, Links):
         links = _from_bare(links, n_rows if sample_index is None else None)
     if sample_index is not None:
-        if len(np.atleast_1d(sample_index)) != n_rows:
-            raise ValueError(
-                f"sample_index has {len(np.atleast_1d(sample_index))} entries, X has {n_rows} rows"
-            )
-        return links.subset(sample_index)
+        return links.subset(check_sample_index(sample_index, n_rows=n_rows))
     if links.n_nodes != n_rows:
         raise ValueError(
             f"links has {links.n_nodes} nodes, X has {n_rows} rows; pass sample_index, the node of "
             "each row, where X holds some of the nodes only"
         )
     return links
+
+
+def place_rows(links, sample_index, n_new: int, fitted_index):
+    """Links among some rows of the fit and then new rows, and which rows of the fit these are.
+
+    With ``sample_index`` links is the whole graph, and new rows are joined to the rows of the
+    fit. Without it, links has the new rows alone, or the rows of the fit and then the new ones.
+    """
+    links = links if isinstance(links, Links) else Links(links)
+    if sample_index is None:
+        return links.adjacency, _kept_by_size(links.n_nodes, n_new, len(fitted_index))
+    index = check_sample_index(sample_index, n_nodes=links.n_nodes, n_rows=n_new)
+    kept = np.flatnonzero(~np.isin(fitted_index, index))
+    chosen = np.concatenate([fitted_index[kept], index])
+    if chosen.max() >= links.n_nodes:
+        raise ValueError(
+            f"links has {links.n_nodes} nodes, the rows of the fit go up to {chosen.max()}; pass "
+            "links that hold the rows of the fit too"
+        )
+    return links.subset(chosen).adjacency, kept
+
+
+def _kept_by_size(n_nodes, n_new, n_fitted):
+    if n_nodes == n_new:
+        return np.arange(0)
+    if n_nodes == n_fitted + n_new:
+        return np.arange(n_fitted)
+    raise ValueError(
+        f"links has {n_nodes} nodes, X has {n_new} rows and the fit had {n_fitted}; accepted "
+        f"are links among the rows of X ({n_new}), links among the rows of the fit and then "
+        f"those of X ({n_fitted + n_new}), or links with sample_index"
+    )
 
 
 def _from_bare(links, n_rows) -> Links:

@@ -1,43 +1,37 @@
 """PRPCA and its relatives as a scikit-learn estimator."""
 
 import numpy as np
+from scipy import sparse
 
-from gnomon.estimators import _linked
+from gnomon.estimators._base import LatentPosterior, LinearGaussianModel
 from gnomon.estimators._door import (
+    check_dense,
     check_integer,
     check_option,
     check_real,
+    check_size,
     read_data,
     repeatable,
 )
 from gnomon.estimators._fit import IterativeFit
-from gnomon.estimators._linked_learnt import learnt
-from gnomon.estimators._linked_rows import LinkedRows
-from gnomon.estimators.links import check_sample_index, read_links
-from gnomon.linalg.solve import fix_signs
+from gnomon.estimators.links import check_sample_index, place_rows, read_links
+from gnomon.linalg.data import has_gaps
+from gnomon.models.relational import paper, posterior
+from gnomon.models.relational.fit import FITS, Problem, Settings, fit
+from gnomon.models.relational.model import State
+from gnomon.stats import gaussian
 
-FITS = {"paper": _linked.paper, "filter": _linked.filter, "learnt": learnt}
-# Attributes that only some fits have; a new fit forgets those of the last.
-OPTIONAL = (
-    "axes_",
-    "shared_variances_",
-    "own_variances_",
-    "smoothness_",
-    "link_gain_",
-    "permuted_link_gain_",
-    "link_components_",
-    "link_mean_",
-    "link_noise_variance_",
-)
+# Attributes that only "learnt" has; a new fit forgets those of the last.
+LEARNT = "axes_ shared_variances_ own_variances_ smoothness_ link_gain_ permuted_link_gain_".split()
 
 
-class PRPCA(IterativeFit, LinkedRows):
+class PRPCA(IterativeFit, LinearGaussianModel):
     """Dimension reduction for rows that are linked, like papers by citations.
 
     Three ways to use the links, and none of them needs more than sparse products:
 
-    * ``relation="paper"``: probabilistic relational PCA [1]_, exact, at the cost of a
-      truncated SVD. Its axes are those of neighbour sums.
+    * ``relation="paper"``: probabilistic relational PCA [1]_, at the cost of a truncated SVD. Its
+      axes are those of neighbour sums.
     * ``relation="filter"``: PCA of content that is smoothed over the graph by a fixed low-pass
       filter. The cheapest good choice where the embedding feeds a classifier.
     * ``relation="learnt"``: a generative model in which linked rows share a smooth part, with
@@ -56,8 +50,7 @@ class PRPCA(IterativeFit, LinkedRows):
     alpha : float, default=1.0
         "paper": weight of a row itself beside its neighbours, alpha I + A.
     gamma : float, default=1e-6
-        "paper": what is added to the precision among rows, gamma I + (alpha I + A)^2, so that it
-        is not singular.
+        "paper": what is added to the precision gamma I + (alpha I + A)^2 so that it is regular.
     solver : {"svd", "em"}, default="svd"
         "paper": the closed form, or expectation-maximisation.
     projection : {"content", "smoothed"}, default="content"
@@ -73,10 +66,6 @@ class PRPCA(IterativeFit, LinkedRows):
         "learnt": factor on the noise that content is trusted by in `transform`. 1 is the
         posterior mean; a Gaussian model of words trusts single documents too much, and about 10
         is better where the embedding feeds a classifier.
-    link_components : int, default=0
-        Number of principal axes of the adjacency itself, appended to the embedding. They see
-        who is linked to whom and no content; worthwhile where the links carry classes of
-        their own, as in co-link graphs of web pages.
     max_iter : int, default=100
         Most iterations of "em" and of "learnt".
     tol : float, default=None
@@ -88,8 +77,7 @@ class PRPCA(IterativeFit, LinkedRows):
         ``callback(n_iter, state, objective)`` is called after every iteration; it stops the
         fit by returning True.
     random_state : int, RandomState instance, Generator or None, default=None
-        Starts of the solvers, probes of the spectrum of the graph, its permutation and folds.
-        None stands for 0, so that two fits agree.
+        Starts, probes of the spectrum of the graph, its permutation and folds. None stands for 0.
 
     Attributes
     ----------
@@ -112,8 +100,6 @@ class PRPCA(IterativeFit, LinkedRows):
         parts that vary across links; 0 is no sharing.
     own_variances_ : ndarray of shape (n_components + own_components,)
         "learnt": variance of a row's own part on every axis.
-    link_components_ : ndarray of shape (link_components, n_samples)
-        Loadings of the adjacency, where ``link_components`` is not 0.
     training_scores_ : ndarray
         Content of the rows of the fit on the axes; new rows are smoothed together with it.
     sample_index_ : ndarray of shape (n_samples,)
@@ -175,7 +161,6 @@ class PRPCA(IterativeFit, LinkedRows):
         power=2,
         own_components=60,
         temper=1.0,
-        link_components=0,
         max_iter=100,
         tol=None,
         callback=None,
@@ -190,7 +175,6 @@ class PRPCA(IterativeFit, LinkedRows):
         self.power = power
         self.own_components = own_components
         self.temper = temper
-        self.link_components = link_components
         self.max_iter = max_iter
         self.tol = tol
         self.callback = callback
@@ -206,8 +190,7 @@ class PRPCA(IterativeFit, LinkedRows):
         y : None
             Ignored.
         links : Links, array-like or sparse matrix of shape (n_samples, n_samples), default=None
-            Links among the rows. Under cross-validation pass `Links` over all rows,
-            and ``sample_index``.
+            Links among the rows; under cross-validation `Links` over all, and ``sample_index``.
         sample_index : array-like of int of shape (n_samples,), default=None
             The node of each row, where links has other nodes besides.
 
@@ -215,24 +198,13 @@ class PRPCA(IterativeFit, LinkedRows):
         -------
         self : PRPCA
         """
-        self._check_parameters()
+        settings = self._settings()
         X = read_data(self, X, fitting=True, min_samples=2)
         n = X.shape[0]
         A = None if links is None else read_links(links, n, sample_index).adjacency
-        index = np.arange(n) if sample_index is None else check_sample_index(sample_index)
-        high_is = f", the least of {n} rows and {X.shape[1]} features"
-        q = check_integer(
-            "n_components", self.n_components, low=1, high=min(X.shape), high_is=high_is
-        )
-        rng = repeatable(self.random_state)
-        if A is None:
-            fitted = _linked.without_links(self, X, q, rng)
-        else:
-            fitted = FITS[self.relation](self, X, A, q, rng)
-        axes = None
-        if self.link_components:
-            axes = self._fit_link_axes(A, n, rng)
-        return self._keep(X, fitted, index, axes)
+        index = check_sample_index(np.arange(n) if sample_index is None else sample_index, n_rows=n)
+        check_size(self.n_components, X.shape)
+        return self._keep(X.dtype, index, fit(Problem(X, A), settings, self._iterate))
 
     def fit_transform(self, X, y=None, *, links=None, sample_index=None):
         """Fit the model and embed its rows, with their links.
@@ -248,62 +220,193 @@ class PRPCA(IterativeFit, LinkedRows):
 
         Returns
         -------
-        Z : ndarray of shape (n_samples, n_components + link_components)
+        Z : ndarray of shape (n_samples, n_components)
         """
         self.fit(X, y, links=links, sample_index=sample_index)
         return self.transform(X, links=links, sample_index=sample_index)
 
-    def _check_parameters(self):
-        check_option("relation", self.relation, tuple(FITS))
-        check_option("solver", self.solver, ("svd", "em"))
+    def transform(self, X, links=None, sample_index=None):
+        """Embed rows by their content, their links, or both.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows to embed. NaN marks missing values; a row of NaN is embedded by its links alone.
+        links : Links, array-like or sparse matrix, default=None
+            Links of the rows: among themselves, among the rows of the fit and then these, or,
+            with ``sample_index``, among all nodes. Without links content alone counts.
+        sample_index : array-like of int of shape (n_samples,), default=None
+            The node of each row.
+
+        Returns
+        -------
+        Z : ndarray of shape (n_samples, n_components)
+        """
+        X = self._read(X)
+        nodes = self._nodes(X.shape[0], links, sample_index)
+        return self._embed(X, nodes, self.temper).astype(X.dtype, copy=False)
+
+    def posterior(self, X, links=None, sample_index=None):
+        """Posterior of the latent variables of every row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows to embed. NaN marks missing values.
+        links, sample_index
+            As in `transform`. They matter for "learnt", whose posterior is that of the shared
+            part; for a row with missing values its variance is that of a complete row.
+
+        Returns
+        -------
+        posterior : LatentPosterior
+            Named tuple (mean, covariance) with arrays of shape (n_samples, n_components) and
+            (n_samples, n_components, n_components). ``temper`` does not enter.
+        """
+        X = self._read(X)
+        nodes, q = self._nodes(X.shape[0], links, sample_index), len(self.components_)
+        if not self._shares():
+            mean, covariance = self._latent_posterior(X)
+            return LatentPosterior(mean[:, :q], covariance[:, :q, :q])
+        variances = posterior.shared_variances(self._relational(), nodes)
+        variances /= np.sum(self.components_.astype(float) ** 2, axis=1)
+        covariances = variances[:, :, None] * np.eye(q)
+        return LatentPosterior(self._embed(X, nodes, noise_factor=1.0), covariances)
+
+    def score(self, X, y=None, links=None, sample_index=None):
+        """Average log density of the rows, together with the links among them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : None
+            Ignored.
+        links : Links, array-like or sparse matrix of shape (n_samples, n_samples), default=None
+            Links among these rows. For "paper" the density is not to be compared with
+            that of other models; for "filter" it is that of smoothed content.
+        sample_index : array-like of int of shape (n_samples,), default=None
+            The node of each row, where links has other nodes besides.
+
+        Returns
+        -------
+        score : float
+        """
+        if links is None:
+            return super().score(X)
+        X = self._read(X)
+        if has_gaps(X):
+            raise ValueError("X contains NaN; with links score accepts complete rows")
+        A = read_links(links, X.shape[0], sample_index).adjacency
+        return self._log_density(self._center(X), A) / X.shape[0]
+
+    def impute(self, X, links=None, sample_index=None, *, return_std=False):
+        """Rows with their missing values replaced by their means given what is observed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows with NaN for missing values.
+        links, sample_index
+            As in `transform`. "learnt" then fills in from the neighbours too.
+        return_std : bool, default=False
+            Whether to return the standard deviations of the filled values too. With links they
+            are those where all other rows are complete.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+        std : ndarray of shape (n_samples, n_features)
+            Zero where the value was observed. Only if ``return_std``.
+        """
+        if links is None or not self._shares():
+            return super().impute(X, return_std=return_std)
+        X = self._read(X)
+        nodes = self._nodes(X.shape[0], links, sample_index)
+        check_dense(X)
+        state, gaps = self._relational(), np.isnan(X)
+        filled, _ = posterior.fill_new(state, X.astype(float) - self.mean_, nodes)
+        values = np.where(gaps, (filled + self.mean_).astype(X.dtype), X)
+        return (values, posterior.gap_deviations(state, gaps, nodes)) if return_std else values
+
+    def _settings(self):
+        """Checked parameters, as the model takes them."""
         check_option("projection", self.projection, ("content", "smoothed"))
-        check_real("alpha", self.alpha, low=0, open_low=True)
-        check_real("gamma", self.gamma, low=0)
-        check_integer("power", self.power, low=1)
-        check_integer("own_components", self.own_components, low=0)
         check_real("temper", self.temper, low=0, open_low=True)
-        check_integer("link_components", self.link_components, low=0)
-        check_integer("max_iter", self.max_iter, low=1)
-        if self.tol is not None:
-            check_real("tol", self.tol, low=0)
-
-    def _fit_link_axes(self, A, n, rng):
-        if A is None:
-            raise ValueError(
-                f"link_components == {self.link_components!r} needs links; accepted is 0 without"
-            )
-        check_integer(
-            "link_components", self.link_components, low=0, high=n, high_is=", the number of rows"
+        return Settings(
+            check_integer("n_components", self.n_components, low=1),
+            check_option("relation", self.relation, tuple(FITS)),
+            check_real("alpha", self.alpha, low=0, open_low=True),
+            check_real("gamma", self.gamma, low=0),
+            check_option("solver", self.solver, ("svd", "em")),
+            check_integer("power", self.power, low=1),
+            check_integer("own_components", self.own_components, low=0),
+            check_integer("max_iter", self.max_iter, low=1),
+            None if self.tol is None else check_real("tol", self.tol, low=0),
+            repeatable(self.random_state),
         )
-        return _linked.link_axes(A, self.link_components, rng)
 
-    def _keep(self, X, fitted, index, axes):
-        for name in OPTIONAL:
-            if hasattr(self, name):
-                delattr(self, name)
-        self.mean_ = np.asarray(fitted.mean, dtype=X.dtype)
-        self.components_ = np.ascontiguousarray(fix_signs(fitted.view.W).T.astype(X.dtype))
-        self.noise_variance_ = float(fitted.view.sigma2)
-        self.links_used_ = fitted.links_used
+    def _keep(self, dtype, index, found):
+        for name in LEARNT:
+            self.__dict__.pop(name, None)
+        self.mean_ = np.asarray(found.mean, dtype=dtype)
+        self.components_ = np.ascontiguousarray(found.view.W.T.astype(dtype))
+        self.noise_variance_ = float(found.view.sigma2)
+        self.links_used_ = found.links_used
         self.sample_index_ = index
-        if fitted.state is not None:
-            self._keep_relational(fitted, X.dtype)
-        if axes is not None:
-            self.link_components_ = axes.view.W.T
-            self.link_mean_ = axes.mean
-            self.link_noise_variance_ = float(axes.view.sigma2)
-        self.training_scores_ = self._training_scores(X)
-        self._keep_run(fitted.run, max_iter=self.max_iter)
+        self.training_scores_ = found.coordinates.astype(dtype, copy=False)
+        if found.state is not None:
+            self.axes_ = np.ascontiguousarray(found.state.U.T.astype(dtype))
+            self.shared_variances_, self.own_variances_ = found.state.a, found.state.c
+            self.smoothness_ = found.state.beta
+            self.link_gain_, self.permuted_link_gain_ = found.gain, found.permuted_gain
+        self._keep_run(found.run, max_iter=self.max_iter)
         return self
 
-    def _keep_relational(self, fitted, dtype):
-        state = fitted.state
-        self.axes_ = np.ascontiguousarray(fix_signs(state.U).T.astype(dtype))
-        self.shared_variances_, self.own_variances_ = state.a, state.c
-        self.smoothness_ = state.beta
-        self.link_gain_ = fitted.gain
-        self.permuted_link_gain_ = fitted.permuted_gain
+    def _shares(self):
+        """Whether rows share a part over their links, in the sense of the learnt model."""
+        return hasattr(self, "axes_") and self.links_used_
 
-    @property
-    def _n_features_out(self):
-        return len(self.components_) + self.link_components
+    def _relational(self):
+        """The state of the learnt model, from what is kept of it."""
+        U = np.asarray(self.axes_.T, dtype=float)
+        variances = self.shared_variances_, self.own_variances_
+        return State(U, *variances, self.smoothness_, float(self.noise_variance_))
+
+    def _nodes(self, m, links, sample_index):
+        """The m rows among the nodes of a graph, beside the rows of the fit; alone without one."""
+        if links is None:
+            return posterior.Nodes(sparse.csr_array((m, m)), self.training_scores_[:0])
+        adjacency, kept = place_rows(links, sample_index, m, self.sample_index_)
+        return posterior.Nodes(adjacency, self.training_scores_[kept])
+
+    def _embed(self, X, nodes, noise_factor):
+        """Latent variables of the rows by content, and by links where there are any."""
+        if self._shares():
+            rows = X.astype(float) - self.mean_ if has_gaps(X) else self._center(X)
+            shared = posterior.embed(self._relational(), rows, nodes, noise_factor)
+            return shared / np.linalg.norm(self.components_.astype(float), axis=1)
+        Z = self._latent_means(X)[:, : len(self.components_)]
+        if self.relation == "filter":
+            return paper.smooth(nodes.adjacency, nodes.stack(Z), self.power)[-len(Z) :]
+        if self.relation == "paper" and self.projection == "smoothed":
+            return paper.neighbour_sums(nodes.adjacency, nodes.stack(Z), self.alpha)[-len(Z) :]
+        return Z
+
+    def _log_density(self, rows, A):
+        """Log density of centred rows and the links among them."""
+        if self._shares():
+            return posterior.log_density(self._relational(), rows, A, repeatable(self.random_state))
+        view = gaussian.View(*self._view())
+        if self.relation == "learnt":
+            return float(gaussian.log_density(rows, *view).sum())
+        if self.relation == "filter":
+            return paper.filtered_log_density(view, rows, A, self.power)
+        return paper.log_density(view, rows, A, self.alpha, self.gamma)
+
+    def _view(self):
+        """Loadings of a row without links, own axes included, and its noise variance."""
+        if not hasattr(self, "axes_"):
+            return super()._view()
+        variances = self.own_variances_.copy()
+        variances[: len(self.shared_variances_)] += self.shared_variances_
+        return self.axes_.T.astype(float) * np.sqrt(variances), self.noise_variance_

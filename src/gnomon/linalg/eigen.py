@@ -50,6 +50,11 @@ def from_dual(X: Data, k: int) -> Spectrum:
     return Spectrum(np.where(lengths > 0, values, 0.0), V, float(np.trace(K)))
 
 
+def suits_lanczos(X: Data, k: int) -> bool:
+    """Whether `from_lanczos` is the cheapest: products cost little, k is well below both sides."""
+    return X.is_sparse and 8 * k <= min(X.shape)
+
+
 def from_lanczos(X: Data, k: int, rng, *, tol=1e-6) -> tuple[np.ndarray, np.ndarray]:
     """Leading values (k,) and vectors (d, k) of X'X from products with one vector at a time.
 

@@ -6,6 +6,9 @@ from gnomon.linalg.data import BLOCK_ENTRIES, Centered, Data, Matrix, row_norms,
 
 # An entry of a product of two sparse arrays costs about as much as this many of a dense one.
 SPARSE_PRODUCT = 20
+# Products beyond which a norm is added up in single precision: its errors are then many, small and
+# of either sign, and cancel.
+MANY_PRODUCTS = 1e8
 
 
 class Mixed(Data):
@@ -74,13 +77,10 @@ def _columns_used(R):
 
 
 def _norms_by_columns(R, X, mean):
-    """Squared lengths of the rows of R (X - 1 mean'), from dense runs of columns of X.
-
-    Large products run in single precision: their errors are many, small and of either sign.
-    """
-    dtype = np.float32 if R.nnz * X.shape[1] > 1e8 else np.float64
+    """Squared lengths of the rows of R (X - 1 mean'), from dense runs of columns of X."""
+    dtype = np.float32 if R.nnz * X.shape[1] > MANY_PRODUCTS else np.float64
     R, norms = R.astype(dtype), np.zeros(R.shape[0])
-    width = max(1, 2**23 // X.shape[0])
+    width = max(1, 64 * BLOCK_ENTRIES // X.shape[0])
     for start in range(0, X.shape[1], width):
         columns = slice(start, start + width)
         block = X[:, columns].toarray() - mean[columns]

@@ -1,0 +1,236 @@
+"""The fits of PRPCA: without links, as in the paper, by a filter, and by the learnt model.
+
+    no links    PPCA
+    "paper"     PPCA of rows mixed by R with R'R = Delta, in closed form or by EM      `paper`
+    "filter"    PPCA of rows smoothed by a power of the normalised adjacency           `paper`
+    "learnt"    a shared part and a part of each row's own: `model`, fitted by `rounds`,
+                with missing entries by `gaps`; PPCA where permuted links explain as much
+
+Rows with gaps are filled first by PPCA, each from its own content.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from gnomon.inference.loop import Run, iterate
+from gnomon.linalg import graph
+from gnomon.linalg.data import Centered, as_data, center, check_spread, has_gaps
+from gnomon.linalg.mixed import Mixed
+from gnomon.linalg.solve import fix_signs
+from gnomon.models.gaussian import fit as gaussian_fit
+from gnomon.models.gaussian import gaps as gaussian_gaps
+from gnomon.models.gaussian import ppca
+from gnomon.models.relational import gaps, model, paper, posterior, rounds
+from gnomon.models.relational.model import State
+from gnomon.stats.gaussian import View
+
+# Nats per entry of X that an iteration must gain: of EM, of rounds of the learnt model, and of
+# rounds that are costly. At these the embedding no longer changes visibly.
+TOL, TOL_ROUNDS, TOL_COSTLY = 1e-8, 1e-7, 1e-5
+
+
+class Problem(NamedTuple):
+    """Rows, as an array with NaN for gaps, a sparse array or `Data`; links, None for none."""
+
+    X: Any
+    A: sparse.csr_array | None = None
+
+
+class Settings(NamedTuple):
+    """How links enter, with the parameters of each way, and when to stop; see `PRPCA`."""
+
+    n_components: int
+    relation: str
+    alpha: float
+    gamma: float
+    solver: str
+    power: int
+    own_components: int
+    max_iter: int
+    tol: float | None
+    rng: np.random.Generator
+
+
+class PrpcaFit(NamedTuple):
+    """Mean, loadings and noise of a row without links, the run, and what "learnt" adds.
+
+    ``coordinates`` are what new rows need of the rows of the fit: their latent variables by
+    content alone, or, where a part is shared, their content on the axes of the state.
+    """
+
+    mean: np.ndarray
+    view: View
+    run: Run
+    coordinates: np.ndarray
+    links_used: bool = False
+    state: State | None = None
+    gain: float = 0.0
+    permuted_gain: float = 0.0
+
+
+def fit(problem: Problem, settings: Settings, loop) -> PrpcaFit:
+    """The fit of the relation asked for, or PPCA without links."""
+    if problem.A is None:
+        return _fit_alone(problem.X, settings, loop)
+    return FITS[settings.relation](problem, settings, loop)
+
+
+def _fit_alone(X, settings, loop):
+    """PPCA."""
+    q, max_iter, tol = settings.n_components, settings.max_iter, _tolerance(settings, TOL)
+    options = gaussian_fit.Settings(q, "auto", max_iter, tol, settings.rng)
+    found = gaussian_fit.fit(gaussian_fit.Problem(X), options, loop)
+    return PrpcaFit(found.mean, found.view, found.run, _latent_means(X, found.mean, found.view))
+
+
+def _fit_paper(problem, settings, loop):
+    """PPCA of rows mixed by R with R'R = Delta, eqs. (16)-(22) of [LYZ09]."""
+    rows = as_data(_without_gaps(problem.X, settings.n_components, settings))
+    R = paper.mixing(problem.A, settings.alpha, settings.gamma)
+    mean = paper.relational_mean(rows, R)
+    centered = Centered(rows, mean)
+    total = check_spread(centered.squared_norm)
+    by = _by_em if settings.solver == "em" else _in_closed_form
+    view, run = by(Mixed(R.astype(rows.dtype), centered), total, settings, loop)
+    view = paper.of_unlinked_row(view, settings.alpha, settings.gamma)
+    return PrpcaFit(mean, view, run, _latent_means(problem.X, mean, view), links_used=True)
+
+
+def _fit_filter(problem, settings, loop):
+    """PPCA of rows smoothed by a power of the normalised adjacency."""
+    rows = as_data(_without_gaps(problem.X, settings.n_components, settings))
+    mean, centered = center(rows)
+    total = check_spread(centered.squared_norm)
+    smoothed = paper.filtered(problem.A, centered, settings.power)
+    view, run = _in_closed_form(smoothed, total, settings, loop)
+    return PrpcaFit(mean, view, run, _latent_means(problem.X, mean, view), links_used=True)
+
+
+def _in_closed_form(mixed, total, settings, loop):
+    found = paper.closed_form(mixed, total, settings.n_components, settings.rng)
+    return found.view, Run(found, [found.log_likelihood], converged=True)
+
+
+def _by_em(mixed, total, settings, loop):
+    method = paper.em_method(mixed, total, settings.n_components, settings.rng)
+    tol = _tolerance(settings, TOL) * mixed.n_samples * mixed.n_features
+    run = loop(method, max_iter=settings.max_iter, tol=tol)
+    (view,) = run.state
+    return View(ppca.canonical(view.W), view.sigma2), run
+
+
+def _fit_learnt(problem, settings, loop):
+    """The learnt model, or PPCA where a permuted graph explains the rows as well."""
+    X, A = _in_near_order(problem)
+    task = _task(X, A, settings)
+    without, reference = model.independent(task.axes, task.q, task.data)
+    task = task._replace(data=rounds.coarse(task.data))
+    verdict = rounds.judge(task, reference)
+    if verdict.gain <= verdict.needed:
+        run = Run(without, [reference], converged=True)
+        return _without_shared_part(problem.X, task, without, run, verdict)
+    state, run, log_likelihood = _fit_rounds(X, task, verdict, settings, loop)
+    verdict = verdict._replace(gain=log_likelihood - reference)
+    return _with_shared_part(problem.X, task, state, run, verdict)
+
+
+def _in_near_order(problem):
+    """Many rows such that linked ones are close; the model does not depend on their order."""
+    X, A = problem
+    if X.shape[0] <= rounds.MANY or not sparse.issparse(X):
+        return X, A
+    order = graph.near_order(A)
+    return X[order], A[order][:, order]
+
+
+def _task(X, A, settings):
+    """Rows with their gaps filled, centred and linked, and their principal axes."""
+    q, rng = settings.n_components, settings.rng
+    # Own axes beyond half of the rows or features would explain all of the content.
+    k = q + min(settings.own_components, max(0, min(X.shape) // 2 - q))
+    rows = as_data(_without_gaps(X, k, settings))
+    mean, centered = center(rows)
+    check_spread(centered.squared_norm)
+    data = model.link(centered, A, rng)
+    return rounds.Task(rows, A, mean, data, rounds.leading_axes(centered, k, rng), q, rng)
+
+
+def _fit_rounds(X, task, verdict, settings, loop):
+    """State with the shared variances shrunk, the run, and the log likelihood before that."""
+    costly = X.shape[0] > rounds.MANY or has_gaps(X)
+    tol = _tolerance(settings, TOL_COSTLY if costly else TOL_ROUNDS) * X.shape[0] * X.shape[1]
+    run, (number, factor) = _continuation(task, verdict, settings, tol)
+    limits = {"number": number, "max_iter": settings.max_iter, "tol": tol}
+    follow = partial(rounds.follow, loop=loop, **limits)
+    if has_gaps(X):
+        filled = np.concatenate(list(task.X.dense_blocks()), dtype=float) - task.mean
+        start = gaps.Filled(run.state, filled)
+        state, run, value = gaps.fit_with_gaps(start, X - task.mean, task.data, follow)
+    else:
+        state, run, value = rounds.finish(run, task.data, follow)
+    return state._replace(a=factor * state.a), run, value
+
+
+def _continuation(task, verdict, settings, tol):
+    """The likelier trial until it converges, or for as many rounds as serve held-out rows best."""
+    n, k = task.X.shape[0], task.axes.shape[1]
+    trial = rounds.likeliest_later(verdict.trials, n, max_iter=settings.max_iter, tol=tol)
+    if settings.tol is None and rounds.can_hold_out(n, k):
+        least = rounds.rounds_above(verdict.reference + verdict.needed, trial.run)
+        anew = Run(trial.method.finish(trial.method.start), [], False, trial.method)
+        return anew, rounds.choose(task, trial.start_axes, least)
+    return trial.run, rounds.UNTIL_CONVERGENCE
+
+
+def _with_shared_part(X, task, state, run, verdict):
+    state = state._replace(U=fix_signs(state.U))
+    scales = np.sqrt(model.shared_variance(state, task.data.spectrum))
+    view = View(state.U[:, : task.q] * scales, state.sigma2)
+    coordinates = _on_axes(X, task.mean, state)
+    gains = float(verdict.gain), float(verdict.permuted_gain)
+    return PrpcaFit(task.mean, view, run, coordinates, True, state, *gains)
+
+
+def _without_shared_part(X, task, state, run, verdict):
+    q, state = task.q, state._replace(U=fix_signs(state.U))
+    W = state.U * np.sqrt(state.c)
+    coordinates = _latent_means(X, task.mean, View(W, state.sigma2))[:, :q]
+    gains = float(verdict.gain), float(verdict.permuted_gain)
+    return PrpcaFit(task.mean, View(W[:, :q], state.sigma2), run, coordinates, False, state, *gains)
+
+
+def _on_axes(X, mean, state):
+    """Rows less the mean on all axes (n, q + r), gaps filled from the content of the row alone."""
+    if not has_gaps(X):
+        return np.asarray(as_data(X).less_mean(mean) @ state.U, dtype=float)
+    n, k = X.shape[0], state.U.shape[1]
+    alone = posterior.Nodes(sparse.csr_array((n, n)), np.zeros((0, k)))
+    return posterior.coordinates(state, X - mean, alone)
+
+
+def _latent_means(X, mean, view):
+    """E[z | x] of every row by its content, eq. (19) of [LYZ09], for orthogonal loadings."""
+    if has_gaps(X):
+        state = gaussian_gaps.State(view.W, mean, np.array([view.sigma2]))
+        return gaussian_gaps.latent_means(state, gaussian_gaps.inputs(X))
+    weights = view.W / (np.sum(view.W**2, axis=0) + view.sigma2)
+    return as_data(X).less_mean(mean) @ weights
+
+
+def _without_gaps(X, q, settings):
+    """X with its gaps filled by PPCA, each row from its own content."""
+    if not has_gaps(X):
+        return X
+    data, tol = gaussian_gaps.inputs(X), _tolerance(settings, TOL)
+    run = gaussian_gaps.maximise(data, q, iterate, max_iter=settings.max_iter, tol=tol)
+    return gaussian_gaps.fill(run.state, data)[0].astype(X.dtype)
+
+
+def _tolerance(settings, default) -> float:
+    return default if settings.tol is None else settings.tol
+
+
+FITS = {"paper": _fit_paper, "filter": _fit_filter, "learnt": _fit_learnt}
