@@ -122,7 +122,7 @@ def walk_text(found) -> str:
 
 def sizes() -> str:
     """Files, lines and the lengths of functions of every layer."""
-    lines = ["| layer | files | lines | functions | median | 90 % up to |", "|---|---|---|---|---|---|"]
+    lines = ["| layer | files | lines | functions | median | 90 % up to |", "|---|" + 5 * "---|"]
     every: list[int] = []
     for layer in LAYERS:
         paths = sorted((SOURCE / layer).rglob("*.py"))
@@ -152,7 +152,10 @@ def function_lengths(path):
 def marked(text, name, content):
     """The text with what stands between two marks replaced."""
     pattern = rf"(<!-- {name} -->\n).*?(\n<!-- end of {name} -->)"
-    return re.sub(pattern, lambda match: match[1] + content + match[2], text, flags=re.S)
+    text, count = re.subn(pattern, lambda match: match[1] + content + match[2], text, flags=re.S)
+    if count != 1:
+        raise ValueError(f"the page has the marks of {name!r} {count} times; once is wanted")
+    return text
 
 
 def page(found=None) -> str:

@@ -119,3 +119,10 @@ def test_gibbs_draws_numbers(rng):
     assert model.draws_["noise_variance"].shape == (1, 100, 8)
     assert r2_score(Y_new, mean) > 0.3
     assert_allclose(np.std((Y_new - mean) / std), 1.0, atol=0.15)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_callback_stops_the_fit(rng):
+    X = rng.standard_normal((40, 4))
+    model = BSDRRegressor(callback=lambda n_iter, *_: n_iter == 2).fit(X, X[:, 0])
+    assert model.n_iter_ == 2

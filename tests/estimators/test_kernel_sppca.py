@@ -189,6 +189,30 @@ def test_without_outputs_it_projects_and_refuses_to_predict(circles):
         model.predict(X)
 
 
+def test_the_constant_term_of_a_polynomial_turns_the_map(circles):
+    X, y, _ = circles
+    maps = [KernelSPPCA(kernel="poly", coef0=c).fit(X, y).transform(X) for c in (0.0, 1.0, 1.0)]
+    assert_allclose(maps[1], maps[2])
+    grams = [Z @ Z.T / np.linalg.norm(Z @ Z.T) for Z in maps]
+    assert np.linalg.norm(grams[0] - grams[1]) > 0.1
+
+
+def test_integers_are_numbers_where_target_says_so(circles):
+    X, _, _ = circles
+    y = np.round(3 * X[:, 0]).astype(int)
+    assert KernelSPPCA().fit(X, y).target_coding_.kind == "classes"
+    model = KernelSPPCA(target="numeric").fit(X, y)
+    assert model.target_coding_.kind == "numeric"
+    assert np.corrcoef(model.predict(X), y)[0, 1] > 0.9
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_callback_stops_the_likelihood(circles):
+    X, y, _ = circles
+    stop = KernelSPPCA(supervision="likelihood", callback=lambda n_iter, *_: n_iter == 2)
+    assert stop.fit(X, y).n_iter_ == 2
+
+
 def test_pre_images_are_refused(circles):
     X, _, y = circles
     model = KernelSPPCA().fit(X, y)

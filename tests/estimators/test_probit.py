@@ -29,6 +29,32 @@ def test_wine_is_classified_and_the_bound_ascends(prior):
     assert model.coef_sd_.shape == model.coef_.shape == (3, 13)
 
 
+def test_without_standardising_the_units_of_the_features_matter():
+    X, y = load_wine(return_X_y=True)
+    units = 10.0 ** np.arange(-3, 10) % 7 + 0.1
+    same = [MultinomialProbit().fit(X * s, y).predict_proba(X * s) for s in (1.0, units)]
+    other = [
+        MultinomialProbit(standardize=False).fit(X * s, y).predict_proba(X * s)
+        for s in (1.0, units)
+    ]
+    assert_allclose(same[0], same[1], atol=1e-4)
+    assert np.abs(other[0] - other[1]).max() > 1e-2
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_callback_stops_the_fit_and_sees_its_factors():
+    X, y = load_wine(return_X_y=True)
+    seen = []
+
+    def watch(n_iter, state, objective):
+        seen.append(state.V.shape)
+        return n_iter == 3
+
+    model = MultinomialProbit(callback=watch).fit(X, y)
+    assert seen == [(13, 3)] * 3
+    assert model.n_iter_ == 3
+
+
 def test_probabilities_are_close_to_a_logistic_fit(rng):
     X = rng.standard_normal((2000, 3))
     y = (X @ rng.standard_normal((3, 4)) + rng.standard_normal((2000, 4))).argmax(axis=1)

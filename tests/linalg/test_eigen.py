@@ -101,7 +101,7 @@ def test_all_pairs_of_a_matrix_of_low_rank(rng):
     assert_allclose(X @ V[:, :3] @ V[:, :3].T, X, atol=1e-8)
 
 
-def test_no_energy_gives_zeros(rng):
+def test_no_energy_has_no_directions(rng):
     values, V = krylov_pairs(Matrix(np.zeros((8, 6))), 2, rng)
-    assert not values.any()
-    assert np.isfinite(V).all()
+    assert values.shape == (0,)
+    assert V.shape == (6, 0)

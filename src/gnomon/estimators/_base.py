@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from gnomon.estimators._door import TakesRows, check_dense, check_integer, generator, read_data
+from gnomon.estimators._door import TakesRows, check_dense, check_integer, generator
 from gnomon.linalg.data import Centered, as_data, has_gaps
 from gnomon.models.gaussian import gaps
 from gnomon.stats import gaussian
@@ -176,14 +176,6 @@ class LinearGaussianModel(
     @property
     def _n_features_out(self):
         return self.components_.shape[0]
-
-    def __sklearn_is_fitted__(self):
-        """Whether there are components; a fit that failed leaves none."""
-        return hasattr(self, "components_")
-
-    def _read(self, X):
-        check_is_fitted(self)
-        return read_data(self, X, fitting=False)
 
     def _latent_means(self, X):
         if has_gaps(X):

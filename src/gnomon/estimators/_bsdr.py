@@ -9,11 +9,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from gnomon.estimators._base import LatentPosterior
 from gnomon.estimators._door import (
+    TakesRows,
     check_integer,
     check_option,
     check_real,
     generator,
-    read_data,
 )
 from gnomon.estimators._fit import IterativeFit
 from gnomon.linalg.data import Centered, as_data
@@ -34,7 +34,7 @@ SUPPORT_ABOVE = 0.03
 
 
 class BayesianReduction(
-    ClassNamePrefixFeaturesOutMixin, IterativeFit, TransformerMixin, BaseEstimator
+    TakesRows, ClassNamePrefixFeaturesOutMixin, IterativeFit, TransformerMixin, BaseEstimator
 ):
     """A projection with its classifier or regression; transform is E[z | x]."""
 
@@ -113,11 +113,9 @@ class BayesianReduction(
         return self.n_components_
 
     def __sklearn_tags__(self):
-        """Sparse X and both float types are welcome; y is needed."""
+        """Outputs are needed."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.target_tags.required = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
     def _settings(self, n_features) -> Settings:
@@ -195,10 +193,6 @@ class BayesianReduction(
                 ConvergenceWarning,
                 stacklevel=4,
             )
-
-    def _read(self, X):
-        check_is_fitted(self)
-        return read_data(self, X, fitting=False, allow_nan=False)
 
     def _project(self, X, loadings=None):
         """Centred rows times the fitted or the given loadings (q, d)."""

@@ -8,19 +8,35 @@ from numbers import Integral, Real
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import check_array, check_random_state, validate_data
+from sklearn.utils.validation import (
+    check_array,
+    check_is_fitted,
+    check_random_state,
+    validate_data,
+)
 
 from gnomon.linalg.blocks import from_dask
 from gnomon.linalg.data import Data
 
 FLOATS = (np.float64, np.float32)
+# The mark of a row in no chunk.
 NO_CHUNK = -1
 
 
 class TakesRows:
-    """Tells scikit-learn what X a model takes: sparse, both float types, NaN if ``takes_gaps``."""
+    """What X a model takes: sparse, both float types, NaN if ``_takes_gaps``; when it is fitted."""
 
     _takes_gaps = False
+    _kept_last = "converged_"
+
+    def __sklearn_is_fitted__(self):
+        """Whether a fit came to its end; one that failed leaves a model that is not fitted."""
+        return hasattr(self, self._kept_last)
+
+    def _read(self, X):
+        """Rows for a fitted model."""
+        check_is_fitted(self)
+        return read_data(self, X, fitting=False, allow_nan=self._takes_gaps)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -18,6 +18,7 @@ from sklearn.utils.validation import column_or_1d
 from gnomon.linalg.standardize import varies
 
 KINDS = ("classes", "numeric", "multilabel")
+# The mark of a row without class, as in scikit-learn.
 UNLABELLED = -1
 # Whole numbers stored as floats are classes if there are few of them, measurements otherwise.
 MOST_FLOAT_CLASSES = 20

@@ -10,6 +10,7 @@ from sklearn.base import (
 from sklearn.utils.validation import check_is_fitted
 
 from gnomon.estimators._door import (
+    TakesRows,
     check_integer,
     check_option,
     check_real,
@@ -37,6 +38,7 @@ from gnomon.models.dcagm.weights import DEFAULTS
 
 
 class DCAGM(
+    TakesRows,
     IterativeFit,
     LabelledScore,
     ClassNamePrefixFeaturesOutMixin,
@@ -231,8 +233,7 @@ class DCAGM(
         -------
         Z : ndarray of shape (n_samples, n_components)
         """
-        check_is_fitted(self)
-        X = read_data(self, X, fitting=False, allow_nan=False)
+        X = self._read(X)
         return np.asarray(Centered(as_data(X), self.mean_.astype(X.dtype)) @ self.components_.T)
 
     def predict_proba(self, X):
@@ -320,13 +321,6 @@ class DCAGM(
     @property
     def _n_features_out(self):
         return self.components_.shape[0]
-
-    def __sklearn_tags__(self):
-        """Sparse X and both float types are welcome."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
     def _settings(self):
         """Checked parameters, as the model takes them."""

@@ -7,7 +7,6 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics.pairwise import pairwise_kernels
-from sklearn.utils.validation import check_is_fitted
 
 from gnomon.estimators._door import (
     TakesRows,
@@ -122,6 +121,8 @@ class KernelFeatures(TakesRows, ClassNamePrefixFeaturesOutMixin, TransformerMixi
     1.0
     """
 
+    _kept_last = "basis_"
+
     def __init__(
         self,
         kernel="rbf",
@@ -186,8 +187,7 @@ class KernelFeatures(TakesRows, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         -------
         F : ndarray of shape (n_samples, n_features_out)
         """
-        check_is_fitted(self)
-        X = read_data(self, X, fitting=False, allow_nan=False)
+        X = self._read(X)
         found = kernels.FeatureMap(self.basis_, self.offset_)
         F = kernels.features(found, self._kernel_with_landmarks(X))
         return F.astype(X.dtype, copy=False)

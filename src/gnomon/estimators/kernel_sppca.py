@@ -4,7 +4,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import ClassifierTags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from gnomon.estimators._door import (
     TakesRows,
@@ -205,8 +204,7 @@ class KernelSPPCA(
         -------
         T : ndarray of shape (n_samples, n_components)
         """
-        check_is_fitted(self)
-        X = read_data(self, X, fitting=False, allow_nan=False)
+        X = self._read(X)
         K, dtype = self._kernel_with_landmarks(X), X.dtype
         return (K @ self.dual_components_ - self.dual_offset_).astype(dtype, copy=False)
 
@@ -324,9 +322,7 @@ class KernelSPPCA(
         return kernel.with_landmarks(X, self.landmark_indices_, landmarks)
 
     def _predict_columns(self, X):
-        check_is_fitted(self)
-        X = read_data(self, X, fitting=False, allow_nan=False)
-        return self._kernel_with_landmarks(X) @ self.dual_coef_ + self.target_mean_
+        return self._kernel_with_landmarks(self._read(X)) @ self.dual_coef_ + self.target_mean_
 
     def _log_odds(self, columns):
         pattern, code_vectors = np.zeros(len(columns), dtype=int), contrasts(len(self.classes_))

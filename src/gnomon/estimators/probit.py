@@ -2,10 +2,9 @@
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from gnomon.estimators._bsdr import labelled_data, read_prior
-from gnomon.estimators._door import check_integer, check_option, check_real, read_data
+from gnomon.estimators._door import TakesRows, check_integer, check_option, check_real, read_data
 from gnomon.estimators._fit import IterativeFit
 from gnomon.estimators._scoring import LabelledScore
 from gnomon.estimators._targets import read_classes, require_classes, require_targets
@@ -16,7 +15,7 @@ from gnomon.models.bsdr.outputs import ClassOutputs
 from gnomon.models.bsdr.probit import class_probabilities
 
 
-class MultinomialProbit(LabelledScore, ClassifierMixin, IterativeFit, BaseEstimator):
+class MultinomialProbit(TakesRows, LabelledScore, ClassifierMixin, IterativeFit, BaseEstimator):
     """Bayesian multinomial probit classifier, by mean-field inference.
 
     The class is the largest of normal scores that are linear in x; weights have normal priors
@@ -129,8 +128,7 @@ class MultinomialProbit(LabelledScore, ClassifierMixin, IterativeFit, BaseEstima
         -------
         P : ndarray of shape (n_samples, n_classes)
         """
-        check_is_fitted(self)
-        X = read_data(self, X, fitting=False, allow_nan=False)
+        X = self._read(X)
         rows = as_data(X)
         c = len(self.classes_)
         M = Centered(rows, self.mean_) @ self.coef_.T.astype(X.dtype) + self._bias
@@ -151,12 +149,6 @@ class MultinomialProbit(LabelledScore, ClassifierMixin, IterativeFit, BaseEstima
         """
         best = np.argmax(self.predict_proba(X), axis=1)
         return self.classes_[best]
-
-    def __sklearn_tags__(self):
-        """Sparse X is welcome."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     def _settings(self) -> Settings:
         """The parameters, checked."""

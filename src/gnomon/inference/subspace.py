@@ -113,7 +113,7 @@ def maximise(  # noqa: PLR0913 - a solver and its settings
         resumes=False,
     )
     run = loop(method, max_iter=max_rounds, tol=0.0)
-    last = run.rest.start
+    last = run.rest.start  # type: ignore[union-attr]
     del basis, method
     found = _polish(exact if exact is not None else X, last.step, solve_small, special)
     n_products = last.n_columns + last.step.full.shape[1]
@@ -134,13 +134,14 @@ def starting_block(X, k, rng) -> np.ndarray:
 class _Round(NamedTuple):
     """What a round ends with: directions to add, the answer, the M-step and what it promises.
 
-    ``gain`` bounds what an EM step in full space would gain, ``ratio`` is the gain of the last
-    round over that bound.
+    ``state`` is where the next round starts from. ``gain`` bounds what an EM step in full space
+    would gain, ``ratio`` is the gain of the last round over that bound.
     """
 
     block: np.ndarray
     small: SmallSolution | None = None
     step: "_Step | None" = None
+    state: Any = None
     objective: float | None = None
     ratio: float = FIRST_RATIO
     gain: float = np.inf
@@ -152,17 +153,16 @@ def _next_round(before: _Round, basis, solve_small, tol, most):
     if before.small is not None:
         basis.make_room(before.block.shape[1], before.small.H, most)
     columns = before.n_columns + basis.append(before.block)
-    last = None if before.small is None else before.small.state
-    reduced = basis.reduce(last, final=before.ratio * before.gain < 30 * tol)
+    reduced = basis.reduce(before.state, final=before.ratio * before.gain < 30 * tol)
     small = solve_small(reduced)
-    objective, ratio = small.objective, _ratio(before, small.objective)
+    state, objective, ratio = small.state, small.objective, _ratio(before, small.objective)
     step, block, gain = _look_outside(basis, small, tol)
     columns += small.H.shape[1]
     if ratio * gain < tol and not reduced.final:
         small = solve_small(reduced._replace(final=True, last=small.state, rotation=None))
         step, block, gain = _look_outside(basis, small, tol)
         columns += small.H.shape[1]
-    return _Round(block, small, step, objective, ratio, gain, columns), objective
+    return _Round(block, small, step, state, objective, ratio, gain, columns), objective
 
 
 def _last_state(last: _Round):

@@ -1,5 +1,12 @@
-"""The command ``gnomon``: options and help. The work is in `commands`, imported when needed."""
+"""The command ``gnomon``: options, help, and what it says: one line each, to people or programs.
 
+The work is in `commands`, imported when needed.
+"""
+
+import json
+import sys
+import warnings
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -74,8 +81,6 @@ def _top(
 
 def _run(name, quiet, as_json, debug, **options):
     """Call the command of that name; imports happen here, when the options are known."""
-    from gnomon.tools.console import Console, one_line_errors
-
     console = Console(quiet=quiet, as_json=as_json)
     with one_line_errors(console, debug=debug):
         from gnomon.tools import commands
@@ -229,3 +234,126 @@ def demo(
 def main():
     """The entry point of the command line."""
     app()
+
+
+class Console:
+    """Messages and progress to standard error, results to standard output."""
+
+    def __init__(self, *, quiet=False, as_json=False):
+        self.quiet, self.as_json = quiet, as_json
+        self.files: list[str] = []
+        self.notes: list[str] = []
+
+    def note(self, text):
+        """Something worth knowing about the data, said once and kept for the report."""
+        if text not in self.notes:
+            self.notes.append(text)
+            self.say(f"note: {text}")
+
+    def say(self, text):
+        """A line for people."""
+        if self.is_talking:
+            self._err.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def wrote(self, path):
+        """Remember a file that is whole, so that an interruption can name it."""
+        self.files.append(str(path))
+        return Path(path)
+
+    def result(self, pairs: dict, extra: dict | None = None):
+        """The outcome: two columns for people, JSON for programs."""
+        if self.as_json:
+            whole = pairs | (extra or {}) | {"notes": self.notes, "files": self.files}
+            print(json.dumps(whole, ensure_ascii=False, default=str, indent=2))
+        elif not self.quiet:
+            self._table(pairs)
+
+    def text(self, text, values: dict):
+        """A text for people, values for programs."""
+        if self.as_json:
+            self.result(values)
+        elif not self.quiet:
+            print(text)
+
+    @property
+    def is_talking(self) -> bool:
+        """Whether progress is wanted."""
+        return not (self.quiet or self.as_json)
+
+    def _table(self, pairs):
+        """Names and values in two columns; nothing is cut, so that a path can be copied."""
+        from rich.text import Text
+
+        width = max(map(len, pairs)) + 2
+        for name, value in pairs.items():
+            line = Text.assemble((name.ljust(width), "bold"), str(value))
+            self._out.print(line, soft_wrap=True)
+
+    @contextmanager
+    def stage(self, title):
+        """A line that lives while the stage does; yields a function that adds to it."""
+        if not (self.is_talking and self._err.is_terminal):
+            yield lambda text: None
+            return
+        with self._err.status(title) as status:
+            yield lambda text: status.update(f"{title} {text}")
+
+    @contextmanager
+    def warnings_as_notes(self):
+        """Warnings of the libraries as notes, each once."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                yield
+            finally:
+                for warning in caught:
+                    if not issubclass(warning.category, DeprecationWarning | FutureWarning):
+                        self.note(" ".join(str(warning.message).split()))
+
+    @property
+    def _err(self):
+        from rich.console import Console as Rich
+
+        return Rich(stderr=True)
+
+    @property
+    def _out(self):
+        from rich.console import Console as Rich
+
+        return Rich()
+
+
+@contextmanager
+def one_line_errors(console, *, debug):
+    """What went wrong as one sentence and an exit code; the traceback only for --debug."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        kept = f"; kept: {', '.join(console.files)}" if console.files else "; nothing was written"
+        _leave(f"interrupted{kept}", 130)
+    except BrokenPipeError:
+        _leave("", 1)
+    except Exception as error:
+        if debug:
+            raise
+        _leave(f"gnomon: {explain(error)}", 1)
+
+
+def explain(error) -> str:
+    """An exception as one sentence."""
+    text = " ".join(str(error).split())
+    expected = (ValueError, OSError, ImportError, ArithmeticError, TypeError)
+    if isinstance(error, MemoryError):
+        return "this does not fit in memory; take fewer rows or columns"
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror.lower()}"
+    if isinstance(error, expected) and text:
+        return text
+    name = type(error).__name__
+    return f"this should not happen ({name}: {text}); run again with --debug and report it"
+
+
+def _leave(text, code):
+    if text:
+        print(text, file=sys.stderr)
+    raise SystemExit(code)

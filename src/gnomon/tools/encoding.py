@@ -24,6 +24,7 @@ LONG_LIST = 16
 NOT_FITTED = ("_skl_callbacks", "_parent_callback_ctx")
 # Booleans, integers and floats of so many bytes are what safetensors holds.
 STORED_KINDS = "biuf"
+# Bytes of a number: wider ones differ between machines.
 STORED_SIZES = (1, 2, 4, 8)
 SPARSE_PARTS = {"csr": ("data", "indices", "indptr"), "csc": ("data", "indices", "indptr")}
 # The named tuples that fitted models hold, by the names that files have for them: where a tuple

@@ -22,6 +22,7 @@ from gnomon.exceptions import ModelFileError
 from gnomon.inference.checkpoint import write_atomically
 from gnomon.tools.encoding import ANY, Decoder, Encoder
 
+# Number of the layout: 1 named records by their modules.
 FORMAT = 2
 # Names and parameters take kilobytes; a header of more is a fault, or means harm.
 MAX_HEADER = 64 * 2**20

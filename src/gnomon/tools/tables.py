@@ -32,6 +32,7 @@ BATCH_ROWS = 2**16
 SEPARATORS = {".tsv": "\t", ".tab": "\t"}
 COMPRESSED = (".gz", ".bz2", ".zst")
 CANDIDATES = (",", ";", "\t", "|")
+# By which times of the day become days.
 MICROSECONDS_OF_A_DAY = 86_400e6
 DEFAULTS = {"encoding": "utf-8", "separator": None, "decimal": "."}
 # A text that is a number, with its fraction behind a point or a comma.

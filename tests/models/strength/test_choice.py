@@ -191,7 +191,7 @@ def test_an_outlying_number_does_not_decide(rng):
     seen = np.ones((60, 1), dtype=bool)
     basis = space_of(Matrix(X))
     choice = choose(basis, Outputs((y / y.std())[:, None], seen), 1, rng)
-    assert np.isfinite(choice.curve.criterion).all()
+    assert np.abs(choice.curve.criterion).max() < 10
     assert np.ptp(choice.curve.loss) < 1
 
 

@@ -6,8 +6,8 @@ import pytest
 pytest.importorskip("pyarrow")
 import gnomon
 from gnomon.exceptions import TableError
-from gnomon.tools import choose_model as module
-from gnomon.tools.choose_model import choose_model, extra_inputs, fill_gaps
+from gnomon.tools import commands as module
+from gnomon.tools.commands import choose_model, extra_inputs, fill_gaps
 from gnomon.tools.prepare import PreparedTable, Question
 from gnomon.tools.recipe import Recipe
 
