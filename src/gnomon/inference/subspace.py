@@ -114,6 +114,8 @@ def maximise(  # noqa: PLR0913 - a solver and its settings
     )
     run = loop(method, max_iter=max_rounds, tol=0.0)
     last = run.rest.start  # type: ignore[union-attr]
+    # The basis is large, and the answer does not need it any more.
+    run = run._replace(rest=None)
     del basis, method
     found = _polish(exact if exact is not None else X, last.step, solve_small, special)
     n_products = last.n_columns + last.step.full.shape[1]
