@@ -72,12 +72,8 @@ class KernelSPPCA(PredictsOutputs, IterativeFit, MeasuredByKernel):
         How y became columns.
     classes_ : ndarray of shape (n_classes,)
         Only where y holds classes.
-    landmark_indices_ : ndarray of shape (n_landmarks,)
-        Rows of the fit that are landmarks.
-    landmarks_ : {ndarray, sparse array} of shape (n_landmarks, n_features)
-        These rows, unless the kernel is precomputed.
-    gamma_ : float
-        The width used, for the kernels that have one.
+    landmark_indices_, landmarks_, gamma_
+        As in `KernelFeatures`.
     supervision_ : float or "likelihood"
         The strength used.
     supervision_curve_ : dict of str to ndarray

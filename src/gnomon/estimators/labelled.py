@@ -141,11 +141,8 @@ class LabelledOnly(MetaEstimatorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator)
         tags.estimator_type = inner.estimator_type
-        tags.classifier_tags = inner.classifier_tags
-        tags.regressor_tags = inner.regressor_tags
-        tags.transformer_tags = inner.transformer_tags
-        tags.target_tags = inner.target_tags
-        tags.input_tags = inner.input_tags
+        for kind in ("classifier", "regressor", "transformer", "target", "input"):
+            setattr(tags, f"{kind}_tags", getattr(inner, f"{kind}_tags"))
         return tags
 
 

@@ -424,14 +424,9 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
 
     def _strength_settings(self, settings):
         """The same for a strength in the place of the likelihood."""
-        return strength.Settings(
-            settings.n_components,
-            self.supervision,
-            self.scale == "latent",
-            settings.max_iter,
-            settings.tol,
-            settings.rng,
-        )
+        latent, limits = self.scale == "latent", (settings.max_iter, settings.tol)
+        chosen = settings.n_components, self.supervision, latent
+        return strength.Settings(*chosen, *limits, settings.rng)
 
     def _read_problem(self, X, y, sample_weight):
         """Rows of positive weight with their outputs as columns, and how y became these."""

@@ -267,11 +267,8 @@ class Weighted(Data):
         return Weighted(Centered(self.X, mean), self.weights)
 
     def dense_blocks(self):
-        start = 0
-        for block in self.X.dense_blocks():
-            stop = start + block.shape[0]
-            yield block * self._roots[start:stop]
-            start = stop
+        for rows, block in placed(self.X.dense_blocks()):
+            yield block * self._roots[rows]
 
     def as_float32(self):
         X = self.X.as_float32()
@@ -342,23 +339,25 @@ def row_slices(shape) -> Iterator[slice]:
         yield slice(start, min(start + size, n))
 
 
-def _stack_products(blocks, B, n):
-    out = np.empty((n, B.shape[1]), dtype=B.dtype)
+def placed(blocks) -> Iterator[tuple[slice, np.ndarray]]:
+    """Runs of rows, each with the slice of all rows that it is."""
     start = 0
     for block in blocks:
-        stop = start + block.shape[0]
-        np.matmul(block, B, out=out[start:stop])
-        start = stop
+        yield slice(start, start + len(block)), block
+        start += len(block)
+
+
+def _stack_products(blocks, B, n):
+    out = np.empty((n, B.shape[1]), dtype=B.dtype)
+    for rows, block in placed(blocks):
+        np.matmul(block, B, out=out[rows])
     return out
 
 
 def _add_products(blocks, Z, d):
     out = np.zeros((d, Z.shape[1]), dtype=Z.dtype)
-    start = 0
-    for block in blocks:
-        stop = start + block.shape[0]
-        out += block.T @ Z[start:stop]
-        start = stop
+    for rows, block in placed(blocks):
+        out += block.T @ Z[rows]
     return out
 
 
