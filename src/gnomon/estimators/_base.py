@@ -8,14 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from gnomon.estimators._door import TakesRows, check_dense, check_integer, generator
-from gnomon.estimators._targets import contrasts, decode_predictions
 from gnomon.linalg.data import Centered, as_data, has_gaps
 from gnomon.models.gaussian import gaps
-from gnomon.models.sppca.predict import class_log_odds
 from gnomon.stats import gaussian
 
 
@@ -207,51 +204,3 @@ class LinearGaussianModel(
     def _patterns(self, X):
         groups = np.zeros(X.shape[1], dtype=int)
         return gaps.group_rows(np.asarray(X, dtype=float), groups, shift=self.mean_)
-
-
-def _predicts_classes(model):
-    coding = getattr(model, "target_coding_", None)
-    return coding is None or coding.kind == "classes"
-
-
-class PredictsOutputs:
-    """Predictions from ``_outputs_given(X)``, Gaussians of the outputs by ``target_coding_``."""
-
-    def predict(self, X):
-        """Most probable class, or expected values of the outputs, of every row.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Classes, numbers, or 0/1 indicators, as in `fit`.
-        """
-        X, coding = self._read(X), self.target_coding_
-        if coding.kind == "none":
-            raise ValueError("the model was fitted without outputs; fit with y to predict")
-        if coding.kind == "classes":
-            return coding.classes[np.argmax(self._log_odds(X), axis=1)]
-        return decode_predictions(self._outputs_given(X).mean, coding)
-
-    @available_if(_predicts_classes)
-    def predict_proba(self, X):
-        """Probabilities of the classes, from the Gaussian prediction of their codes.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        P : ndarray of shape (n_samples, n_classes)
-            Columns in the order of `classes_`.
-        """
-        log_odds = self._log_odds(self._read(X))
-        odds = np.exp(log_odds - log_odds.max(axis=1, keepdims=True))
-        return odds / odds.sum(axis=1, keepdims=True)
-
-    def _log_odds(self, X):
-        return class_log_odds(*self._outputs_given(X), contrasts(len(self.classes_)))

@@ -1,9 +1,7 @@
 """Supervised probabilistic PCA in the space of a kernel."""
 
 import numpy as np
-from sklearn.utils import ClassifierTags
 
-from gnomon.estimators._base import PredictsOutputs
 from gnomon.estimators._door import (
     check_integer,
     check_option,
@@ -13,7 +11,7 @@ from gnomon.estimators._door import (
     repeatable,
 )
 from gnomon.estimators._fit import IterativeFit
-from gnomon.estimators._targets import KINDS, read_targets
+from gnomon.estimators._targets import KINDS, PredictsOutputs, read_targets
 from gnomon.estimators.kernel_features import KernelFeatures, MeasuredByKernel
 from gnomon.linalg.data import Matrix, center
 from gnomon.models.sppca import fit as likelihood
@@ -202,13 +200,6 @@ class KernelSPPCA(PredictsOutputs, IterativeFit, MeasuredByKernel):
             "KernelSPPCA finds no pre-images: coordinates in a kernel's space have in general "
             "no row that maps to them; use SPPCA, which has an inverse_transform"
         )
-
-    def __sklearn_tags__(self):
-        """Outputs may be several, and `predict_proba` is for classes."""
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        tags.classifier_tags = ClassifierTags()
-        return tags
 
     @property
     def _n_features_out(self):

@@ -5,9 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import ClassifierTags
 
-from gnomon.estimators._base import LatentPosterior, LinearGaussianModel, PredictsOutputs
+from gnomon.estimators._base import LatentPosterior, LinearGaussianModel
 from gnomon.estimators._door import (
     check_integer,
     check_option,
@@ -23,6 +22,7 @@ from gnomon.estimators._door import (
 from gnomon.estimators._fit import IterativeFit
 from gnomon.estimators._targets import (
     KINDS,
+    PredictsOutputs,
     decode_covariance,
     decode_predictions,
     decode_scores,
@@ -398,13 +398,6 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
         mean, covariances, _ = self._outputs_given(X)
         drawn = gaussian.sample(rng, n_samples, mean, np.linalg.cholesky(covariances[0]), 0.0)
         return X, decode_predictions(drawn, self.target_coding_)
-
-    def __sklearn_tags__(self):
-        """Outputs may be several; whoever has `predict_proba` must say what classes it takes."""
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        tags.classifier_tags = ClassifierTags()
-        return tags
 
     def _settings(self):
         """Checked parameters, as the model takes them."""
