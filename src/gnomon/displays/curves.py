@@ -181,21 +181,15 @@ class SupervisionDisplay(_CurveDisplay):
     ----------
     values : array-like of shape (m,)
         Strengths, from 0 (labels ignored) to 1 (labels alone).
-    means : array-like of shape (m,), or dict of name to array-like
-        The criterion, of one model or of several.
-    sds : like means, default=None
-        Lengths of the error bars.
     chosen : float, or dict of name to float, default=None
         The strength chosen, which is ringed.
-    criterion : str, default="score"
-        Name of the criterion.
+    means, sds, criterion
+        As in `DimensionDisplay`.
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
-    lines_ : dict of ErrorbarContainer
-        By the name of the model.
+    ax_, figure_, lines_
+        As in `DimensionDisplay`.
 
     Examples
     --------

@@ -47,19 +47,11 @@ class BSDRRegressor(LabelledScore, RegressorMixin, BayesianReduction):
 
     Attributes
     ----------
-    components_ : ndarray of shape (n_components, n_features)
-        Posterior mean of the projection: transform is ``(X - mean_) @ components_.T``. By
-        falling relevance.
-    loadings_sd_ : ndarray of shape (n_components, n_features)
-        Posterior standard deviations of `components_`.
-    mean_ : ndarray of shape (n_features,)
+    components_, loadings_sd_ : ndarray of shape (n_components, n_features)
+    mean_, feature_relevance_ : ndarray of shape (n_features,)
     n_components_ : int
-        Number of components that `transform` returns.
     relevance_, kept_ : ndarray
-        Spread of the projections along each component that was tried, in units of the latent
-        noise, and whether it is more than noise.
-    feature_relevance_ : ndarray of shape (n_features,)
-        Length of each feature's loadings, in units of its standard deviation.
+        The projection and what of it matters, as in `BSDR`.
     weights_ : ndarray of shape (n_components, n_outputs)
         Weights of the standardised outputs on z.
     bias_ : ndarray of shape (n_outputs,)

@@ -80,9 +80,7 @@ class KernelSPPCA(PredictsOutputs, IterativeFit, MeasuredByKernel):
         Share of the energy of the features, and of the outputs, that each component explains.
     objective_ : list of float
         Log likelihood at every iteration; in closed form the energy of the components.
-    n_iter_ : int
-    converged_ : bool
-    n_features_in_ : int
+    n_iter_, n_features_in_, converged_ : int, int, bool
 
     See Also
     --------

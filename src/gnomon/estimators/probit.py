@@ -50,9 +50,7 @@ class MultinomialProbit(TakesRows, PredictsLabels, ClassifierMixin, IterativeFit
     classes_ : ndarray of shape (n_classes,)
     objective_ : list of float
         The lower bound on log p(y | X) at every step.
-    n_iter_ : int
-    converged_ : bool
-    n_features_in_ : int
+    n_iter_, n_features_in_, converged_ : int, int, bool
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only where X has column names.
 

@@ -135,7 +135,7 @@ class Matrix(Data):
             columns = np.repeat(np.arange(self.shape[1]), np.diff(self.X.indptr))
         counts = np.bincount(columns, minlength=self.shape[1])
         stored = sum(
-            _squared_sum(self.X.data[part] - mean[columns[part]]) for part in _slices(self.X.nnz)
+            _squared_sum(self.X.data[part] - mean[columns[part]]) for part in slices(self.X.nnz)
         )
         return stored + float((self.shape[0] - counts) @ mean**2)
 
@@ -334,7 +334,11 @@ def weighted(X, weights) -> Data:
 def row_slices(shape) -> Iterator[slice]:
     """Slices of rows that hold about BLOCK_ENTRIES entries each."""
     n, d = shape
-    size = max(64, BLOCK_ENTRIES // max(d, 1))
+    return slices(n, max(64, BLOCK_ENTRIES // max(d, 1)))
+
+
+def slices(n, size=BLOCK_ENTRIES) -> Iterator[slice]:
+    """Slices of at most ``size`` of n, one after another."""
     for start in range(0, n, size):
         yield slice(start, min(start + size, n))
 
@@ -370,9 +374,4 @@ def _squared_sum(values):
     flat = values.ravel(order="K")
     if flat.dtype == np.float64:
         return float(flat @ flat)
-    return float(sum(np.sum(flat[part].astype(float) ** 2) for part in _slices(flat.size)))
-
-
-def _slices(size):
-    for start in range(0, size, BLOCK_ENTRIES):
-        yield slice(start, min(start + BLOCK_ENTRIES, size))
+    return float(sum(np.sum(flat[part].astype(float) ** 2) for part in slices(flat.size)))
