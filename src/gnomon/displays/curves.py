@@ -11,6 +11,8 @@ class _CurveDisplay:
     _xlabel = ""
     _param = ""
     _whole = False
+    _kept = ""
+    _how = ""
 
     def __init__(self, values, means, *, sds=None, chosen=None, criterion="score"):
         self.values = values
@@ -18,6 +20,29 @@ class _CurveDisplay:
         self.sds = sds
         self.chosen = chosen
         self.criterion = criterion
+
+    @classmethod
+    def from_estimator(cls, estimator, *, ax=None, **plot):
+        """Draw the curve that an estimator with "auto" for the setting has kept.
+
+        Parameters
+        ----------
+        estimator : fitted estimator or Pipeline
+            Its last step has the attribute that the class names.
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure if None.
+        **plot
+            Passed to ``plot``.
+
+        Returns
+        -------
+        Display
+        """
+        model, _ = last_step(estimator)
+        curve = getattr(model, cls._kept, None)
+        if curve is None:
+            raise ValueError(f"{type(model).__name__} has no {cls._kept}; fit it with {cls._how}")
+        return cls(**cls._read(curve, model)).plot(ax, **plot)
 
     @classmethod
     def from_search(cls, search, *, param=None, ax=None, **plot):
@@ -100,6 +125,9 @@ class _CurveDisplay:
 class DimensionDisplay(_CurveDisplay):
     """A criterion against the number of components, with error bars.
 
+    An estimator with ``n_components="auto"`` keeps its own as ``criterion_``, with means and
+    standard deviations over folds; :meth:`from_estimator` draws it.
+
     Parameters
     ----------
     values : array-like of shape (m,)
@@ -131,62 +159,37 @@ class DimensionDisplay(_CurveDisplay):
     _xlabel = "number of components"
     _param = "n_components"
     _whole = True
+    _kept = "criterion_"
+    _how = "n_components='auto'"
 
-    @classmethod
-    def from_estimator(cls, estimator, *, ax=None, **plot):
-        """Draw the criterion that an estimator with ``n_components="auto"`` has kept.
-
-        Parameters
-        ----------
-        estimator : fitted estimator or Pipeline
-            Its last step has ``criterion_``, with means and standard deviations over folds.
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure if None.
-        **plot
-            Passed to ``plot``.
-
-        Returns
-        -------
-        DimensionDisplay
-        """
-        model, _ = last_step(estimator)
-        curve = getattr(model, "criterion_", None)
-        if curve is None:
-            raise ValueError(
-                f"{type(model).__name__} has no criterion_; fit it with n_components='auto'"
-            )
-        display = cls(
-            curve["n_components"],
-            curve["mean"],
-            sds=curve["std"],
-            chosen=model.n_components_,
-            criterion="held-out log likelihood per row",
-        )
-        return display.plot(ax, **plot)
+    @staticmethod
+    def _read(curve, model):
+        values = {"values": curve["n_components"], "means": curve["mean"], "sds": curve["std"]}
+        criterion = "held-out log likelihood per row"
+        return values | {"chosen": model.n_components_, "criterion": criterion}
 
 
 class SupervisionDisplay(_CurveDisplay):
     """A criterion against the strength of supervision, with error bars.
 
+    An estimator with ``supervision="auto"`` keeps what it has tried as ``supervision_curve_``:
+    labels are held back and predicted in the map. :meth:`from_estimator` draws the loss
+    relative to that without supervision, so below zero is a gain, with its standard error.
+    There is a line for each number of principal directions that were searched.
+
     Parameters
     ----------
     values : array-like of shape (m,)
         Strengths, from 0 (labels ignored) to 1 (labels alone).
-    means : array-like of shape (m,), or dict of name to array-like
-        The criterion, of one model or of several.
-    sds : like means, default=None
-        Lengths of the error bars.
     chosen : float, or dict of name to float, default=None
         The strength chosen, which is ringed.
-    criterion : str, default="score"
-        Name of the criterion.
+    means, sds, criterion
+        As in `DimensionDisplay`.
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
-    lines_ : dict of ErrorbarContainer
-        By the name of the model.
+    ax_, figure_, lines_
+        As in `DimensionDisplay`.
 
     Examples
     --------
@@ -198,51 +201,21 @@ class SupervisionDisplay(_CurveDisplay):
 
     _xlabel = "strength of supervision"
     _param = "supervision"
+    _kept = "supervision_curve_"
+    _how = "supervision='auto' and two or more labels in each of two classes"
 
-    @classmethod
-    def from_estimator(cls, estimator, *, ax=None, **plot):
-        """Draw what an estimator with ``supervision="auto"`` has tried.
-
-        Labels are held back and predicted in the map. The loss is drawn relative to that
-        without supervision, so below zero is a gain, with its standard error. There is a line
-        for each number of principal directions that were searched.
-
-        Parameters
-        ----------
-        estimator : fitted estimator or Pipeline
-            Its last step has ``supervision_curve_``.
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure if None.
-        **plot
-            Passed to ``plot``.
-
-        Returns
-        -------
-        SupervisionDisplay
-        """
-        model, _ = last_step(estimator)
-        curve = getattr(model, "supervision_curve_", None)
-        if curve is None:
-            raise ValueError(
-                f"{type(model).__name__} has no supervision_curve_; fit it with "
-                "supervision='auto' and two or more labels in each of two classes"
-            )
-        display = cls(
-            **_by_directions(curve, model.supervision_), criterion="change of held-out loss"
-        )
-        return display.plot(ax, **plot)
-
-
-def _by_directions(curve, chosen):
-    """Strengths, losses, errors and choice; no supervision is the first candidate of all."""
-    numbers = np.unique(curve["pool"][1:])
-    rows = {m: np.flatnonzero((curve["pool"] == m) & (curve["s"] > 0)) for m in numbers}
-    tried = {f"{m} directions": np.concatenate([[0], index]) for m, index in rows.items()}
-    best = min(tried, key=lambda name: _criterion_at(curve, tried[name], chosen))
-    strengths = curve["s"][tried[best]]
-    losses = {name: curve["loss"][index] for name, index in tried.items()}
-    errors = {name: curve["error"][index] for name, index in tried.items()}
-    return {"values": strengths, "means": losses, "sds": errors, "chosen": {best: chosen}}
+    @staticmethod
+    def _read(curve, model):
+        """Strengths, losses, errors and choice; no supervision is the first candidate of all."""
+        numbers, chosen = np.unique(curve["pool"][1:]), model.supervision_
+        rows = {m: np.flatnonzero((curve["pool"] == m) & (curve["s"] > 0)) for m in numbers}
+        tried = {f"{m} directions": np.concatenate([[0], index]) for m, index in rows.items()}
+        best = min(tried, key=lambda name: _criterion_at(curve, tried[name], chosen))
+        strengths = curve["s"][tried[best]]
+        losses = {name: curve["loss"][index] for name, index in tried.items()}
+        errors = {name: curve["error"][index] for name, index in tried.items()}
+        values = {"values": strengths, "means": losses, "sds": errors}
+        return values | {"chosen": {best: chosen}, "criterion": "change of held-out loss"}
 
 
 def _criterion_at(curve, index, chosen):

@@ -8,24 +8,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from gnomon.estimators._base import LatentPosterior
-from gnomon.estimators._door import (
-    TakesRows,
-    check_integer,
-    check_option,
-    check_real,
-    generator,
-)
+from gnomon.estimators._door import TakesRows, check_integer, check_option, check_real, generator
 from gnomon.estimators._fit import IterativeFit
 from gnomon.linalg.data import Centered, as_data
 from gnomon.models.bsdr.factors import Gamma
 from gnomon.models.bsdr.fit import BsdrFit, Settings
-from gnomon.models.bsdr.gibbs import (
-    LEAST_DRAWS,
-    LEAST_ESS,
-    MOST_RHAT,
-    Sampling,
-    merge_chains,
-)
+from gnomon.models.bsdr.gibbs import LEAST_DRAWS, LEAST_ESS, MOST_RHAT, Sampling, merge_chains
 from gnomon.models.bsdr.inputs import latent_variances
 from gnomon.models.bsdr.predict import covariance_of_draws
 

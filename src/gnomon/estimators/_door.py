@@ -8,12 +8,7 @@ from numbers import Integral, Real
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import (
-    check_array,
-    check_is_fitted,
-    check_random_state,
-    validate_data,
-)
+from sklearn.utils.validation import check_array, check_is_fitted, check_random_state, validate_data
 
 from gnomon.linalg.blocks import from_dask
 from gnomon.linalg.data import Data

@@ -1,51 +1,53 @@
 """Scores where y may have gaps: over the labelled rows, since the others cannot be scored."""
 
 import numpy as np
+from sklearn.base import is_regressor
 
 from gnomon.estimators._door import take_rows
 from gnomon.estimators._targets import as_array, labelled_rows, plain_labels
 
 
 class LabelledScore:
-    """``score`` of a classifier over the rows that have a label."""
+    """``score`` over the rows that have a label, or numbers for all outputs."""
 
     def score(self, X, y, sample_weight=None):
-        """Accuracy on the rows that have a label.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,) or (n_samples, n_labels)
-            Classes as in `fit`; rows without one do not count.
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        score : float
-        """
-        keep = labelled_rows(y, classes=self.classes_)
-        return _score_labelled(super().score, X, y, sample_weight, keep)
-
-
-class KnownScore:
-    """``score`` of a regressor over the rows whose outputs are all known."""
-
-    def score(self, X, y, sample_weight=None):
-        """Coefficient of determination on the rows without a gap in y.
+        """Accuracy, or coefficient of determination of numbers, on the rows with known outputs.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Numbers; rows with NaN do not count.
+            Outputs as in `fit`; rows without a class, or with NaN, do not count.
         sample_weight : array-like of shape (n_samples,), default=None
 
         Returns
         -------
         score : float
         """
-        keep = labelled_rows(y, kind="numeric")
-        return _score_labelled(super().score, X, y, sample_weight, keep)
+        kind, classes = ("numeric", ()) if is_regressor(self) else ("auto", self.classes_)
+        keep = labelled_rows(y, kind, classes)
+        if not keep.any():
+            raise ValueError("y has no labelled row; at least one is needed for a score")
+        weights = labelled_weights({"sample_weight": sample_weight}, keep)
+        return super().score(*labelled_part(X, y, keep), **weights)
+
+
+class PredictsLabels(LabelledScore):
+    """``predict`` of a classifier that has probabilities, and ``score``."""
+
+    def predict(self, X):
+        """Most probable class of every row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+        """
+        best = np.argmax(self.predict_proba(X), axis=1)
+        return self.classes_[best]
 
 
 def labelled_part(X, y, keep):
@@ -59,10 +61,3 @@ def labelled_weights(params, keep) -> dict:
     if weights is None or np.shape(weights) != keep.shape:
         return params
     return params | {"sample_weight": np.asarray(weights)[keep]}
-
-
-def _score_labelled(score, X, y, sample_weight, keep):
-    if not keep.any():
-        raise ValueError("y has no labelled row; at least one is needed for a score")
-    weights = labelled_weights({"sample_weight": sample_weight}, keep)
-    return score(*labelled_part(X, y, keep), **weights)

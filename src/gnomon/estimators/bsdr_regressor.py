@@ -5,14 +5,14 @@ from sklearn.base import RegressorMixin
 
 from gnomon.estimators._bsdr import BayesianReduction, labelled_data
 from gnomon.estimators._door import read_data
-from gnomon.estimators._scoring import KnownScore
+from gnomon.estimators._scoring import LabelledScore
 from gnomon.estimators._targets import read_targets, require_targets
 from gnomon.models.bsdr.fit import Problem, fit
 from gnomon.models.bsdr.outputs import NumberOutputs, mask_of
 from gnomon.models.bsdr.predict import number_variances
 
 
-class BSDRRegressor(KnownScore, RegressorMixin, BayesianReduction):
+class BSDRRegressor(LabelledScore, RegressorMixin, BayesianReduction):
     """Bayesian reduced-rank regression: a projection and linear outputs of it.
 
     Rows are projected to a few latent variables z, from which every output is predicted
@@ -25,12 +25,9 @@ class BSDRRegressor(KnownScore, RegressorMixin, BayesianReduction):
         Number of latent variables. "auto" starts from the number of outputs and lets the
         columnwise prior switch off what is not needed; see `kept_`.
     prior : {"auto", "entry", "column", "row"}, default="auto"
-        Which entries of the projection share a precision: none, those of a component, or
-        those of a feature. "auto" is "entry" up to 1000 features of dense X, "column" beyond
-        and for ``n_components="auto"``.
+        Which entries of the projection share a precision, as in `BSDR`.
     projection_prior : "auto" or pair of float, default="auto"
-        Shape and scale of the gamma prior of these precisions. "auto" is (1, 1), but
-        (0.001, 1000), which prunes, for ``prior="row"`` and ``n_components="auto"``.
+        Shape and scale of the gamma prior of these precisions, as in `BSDR`.
     weight_prior : pair of float, default=(1, 1)
         The same for the weights and biases of the outputs, which are standardised.
     latent_noise : float, default=1.0
@@ -41,35 +38,20 @@ class BSDRRegressor(KnownScore, RegressorMixin, BayesianReduction):
         Number of starts, the first by reduced-rank regression, the others random. "auto" is 5
         where n_components is below the number of outputs less one, and 1 otherwise.
     inference : {"variational", "gibbs"}, default="variational"
-        Mean-field approximation, or that followed by Gibbs sampling from it.
     n_chains, n_draws, n_warmup : int, default=4, 1000, 500
-        Of Gibbs sampling: chains, draws kept of each, rounds dropped before.
     max_iter : int, default=100
-        Most accelerated steps, each of three sweeps over the factors.
     tol : float, default=1e-4
-        The fit ends when a step raises the bound by less than this per row.
     callback : callable, default=None
-        ``callback(n_iter, state, objective)`` is called after every step; it stops the fit by
-        returning True. Gibbs sampling goes on to call it after every round, with the states of
-        all chains and the log joint density of the first; True ends it with the draws so far.
     random_state : int, RandomState instance, Generator or None, default=None
-        Random starts, and the draws of Gibbs sampling.
+        How the posterior is found, as in `BSDR`.
 
     Attributes
     ----------
-    components_ : ndarray of shape (n_components, n_features)
-        Posterior mean of the projection: transform is ``(X - mean_) @ components_.T``. By
-        falling relevance.
-    loadings_sd_ : ndarray of shape (n_components, n_features)
-        Posterior standard deviations of `components_`.
-    mean_ : ndarray of shape (n_features,)
+    components_, loadings_sd_ : ndarray of shape (n_components, n_features)
+    mean_, feature_relevance_ : ndarray of shape (n_features,)
     n_components_ : int
-        Number of components that `transform` returns.
     relevance_, kept_ : ndarray
-        Spread of the projections along each component that was tried, in units of the latent
-        noise, and whether it is more than noise.
-    feature_relevance_ : ndarray of shape (n_features,)
-        Length of each feature's loadings, in units of its standard deviation.
+        The projection and what of it matters, as in `BSDR`.
     weights_ : ndarray of shape (n_components, n_outputs)
         Weights of the standardised outputs on z.
     bias_ : ndarray of shape (n_outputs,)
@@ -79,16 +61,11 @@ class BSDRRegressor(KnownScore, RegressorMixin, BayesianReduction):
         Posterior mean of the noise variances, in units of y.
     target_mean_, target_scale_ : ndarray of shape (n_outputs,)
         Mean and standard deviation of the known outputs.
-    draws_ : dict of str to ndarray of shape (n_chains, n_draws, ...)
-        For ``inference="gibbs"``: "projection", "weights" and "bias", turned so that they can
-        be averaged, and "log_joint", "bias_contrasts" and "score_spread", which no turn changes.
-    rhat_, ess_ : dict of str to ndarray
-        Split R-hat and effective sample sizes of the last three.
+    draws_, rhat_, ess_ : dict of str to ndarray
+        For ``inference="gibbs"``, as in `BSDR`; with "noise_variance", in units of y.
     objective_ : list of float
         The lower bound on log p(y | X) at every step.
-    n_iter_ : int
-    converged_ : bool
-    n_features_in_ : int
+    n_iter_, n_features_in_, converged_ : int, int, bool
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only where X has column names.
 

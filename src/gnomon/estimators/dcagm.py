@@ -14,6 +14,7 @@ from gnomon.estimators._door import (
     check_integer,
     check_option,
     check_real,
+    check_size,
     generator,
     read_chunks,
     read_data,
@@ -23,7 +24,7 @@ from gnomon.estimators._door import (
     take_rows,
 )
 from gnomon.estimators._fit import IterativeFit
-from gnomon.estimators._scoring import LabelledScore
+from gnomon.estimators._scoring import PredictsLabels
 from gnomon.estimators._targets import (
     UNLABELLED,
     keep_rows,
@@ -40,7 +41,7 @@ from gnomon.models.dcagm.weights import DEFAULTS
 class DCAGM(
     TakesRows,
     IterativeFit,
-    LabelledScore,
+    PredictsLabels,
     ClassNamePrefixFeaturesOutMixin,
     ClassifierMixin,
     TransformerMixin,
@@ -264,20 +265,6 @@ class DCAGM(
         L, _ = self._class_densities(X)
         return (L - log_sum(L)).T
 
-    def predict(self, X):
-        """The most probable class of each row.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-        """
-        L, _ = self._class_densities(X)
-        return self.classes_[np.argmax(L, axis=0)]
-
     def responsibilities(self, X):
         """Probabilities of the Gaussians given the coordinates of each row.
 
@@ -359,8 +346,7 @@ class DCAGM(
         X = as_data(X if present.all() else take_rows(X, present))
         seen = keep_rows(classes, present)
         require_classes(seen, "DCAGM")
-        high_is = f", the least of {X.shape[0]} rows and {X.shape[1]} features"
-        check_integer("n_components", self.n_components, low=1, high=min(X.shape), high_is=high_is)
+        check_size(self.n_components, X.shape)
         numbers = read_numbers("n_gaussians", self.n_gaussians, seen.names)
         return seen.names, dcagm.Problem(X, seen.labels, chunks[present], weights[present], numbers)
 

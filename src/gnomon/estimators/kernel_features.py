@@ -51,7 +51,22 @@ class Kernel(NamedTuple):
         return _dense(pairwise_kernels(A, B, metric=self.kernel, filter_params=True, **parameters))
 
 
-class KernelFeatures(TakesRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class MeasuredByKernel(TakesRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Sees rows by their kernel with landmarks."""
+
+    def __sklearn_tags__(self):
+        """A precomputed kernel has a column for every row."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+    def _kernel_with_landmarks(self, X):
+        kernel = Kernel(self.kernel, getattr(self, "gamma_", None), self.degree, self.coef0)
+        landmarks = getattr(self, "landmarks_", None)
+        return kernel.with_landmarks(X, self.landmark_indices_, landmarks)
+
+
+class KernelFeatures(MeasuredByKernel):
     """Features whose products are the values of a kernel, centred on the rows of the fit.
 
     A linear model of these features is that model in the space of the kernel, and not linear in
@@ -162,10 +177,8 @@ class KernelFeatures(TakesRows, ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows, or their kernel (n_samples, n_samples) where it is precomputed.
-        y : None
-            Ignored.
+        X, y
+            As in `fit`.
 
         Returns
         -------
@@ -191,12 +204,6 @@ class KernelFeatures(TakesRows, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         found = kernels.FeatureMap(self.basis_, self.offset_)
         F = kernels.features(found, self._kernel_with_landmarks(X))
         return F.astype(X.dtype, copy=False)
-
-    def __sklearn_tags__(self):
-        """A precomputed kernel has a column for every row."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        return tags
 
     @property
     def _n_features_out(self):
@@ -232,11 +239,6 @@ class KernelFeatures(TakesRows, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         if found.energies is not None:
             self.energies_ = found.energies
         return found.F
-
-    def _kernel_with_landmarks(self, X):
-        kernel = Kernel(self.kernel, getattr(self, "gamma_", None), self.degree, self.coef0)
-        landmarks = getattr(self, "landmarks_", None)
-        return kernel.with_landmarks(X, self.landmark_indices_, landmarks)
 
 
 def _check_square(X):

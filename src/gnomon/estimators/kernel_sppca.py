@@ -1,12 +1,8 @@
 """Supervised probabilistic PCA in the space of a kernel."""
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import ClassifierTags
-from sklearn.utils.metaestimators import available_if
 
 from gnomon.estimators._door import (
-    TakesRows,
     check_integer,
     check_option,
     check_real,
@@ -15,11 +11,11 @@ from gnomon.estimators._door import (
     repeatable,
 )
 from gnomon.estimators._fit import IterativeFit
-from gnomon.estimators._targets import KINDS, contrasts, decode_predictions, read_targets
-from gnomon.estimators.kernel_features import Kernel, KernelFeatures
+from gnomon.estimators._targets import KINDS, PredictsOutputs, read_targets
+from gnomon.estimators.kernel_features import KernelFeatures, MeasuredByKernel
 from gnomon.linalg.data import Matrix, center
 from gnomon.models.sppca import fit as likelihood
-from gnomon.models.sppca.predict import class_log_odds
+from gnomon.models.sppca.predict import Given
 from gnomon.models.strength import fit as strength
 from gnomon.models.strength.closed_form import PrincipalSpace, n_directions, principal_space
 from gnomon.models.strength.completion import Outputs
@@ -27,14 +23,7 @@ from gnomon.models.strength.completion import Outputs
 OF_KERNEL = ("landmark_indices_", "landmarks_", "gamma_")
 
 
-def _predicts_classes(model):
-    coding = getattr(model, "target_coding_", None)
-    return coding is None or coding.kind == "classes"
-
-
-class KernelSPPCA(
-    IterativeFit, TakesRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):
+class KernelSPPCA(PredictsOutputs, IterativeFit, MeasuredByKernel):
     """Supervised probabilistic PCA in the space of a kernel, semi-supervised where y has gaps.
 
     The dual form of `SPPCA` [1]_: components are linear in the features of a kernel, those of
@@ -46,25 +35,16 @@ class KernelSPPCA(
     n_components : int, default=2
         Number of components.
     kernel : str or callable, default="rbf"
-        "linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed", or a function
-        of two matrices of rows that returns the matrix of their kernel, such as the kernels of
-        `sklearn.gaussian_process`. With "precomputed" X is the kernel of the rows with the
-        rows of the fit.
     gamma : float, default=None
-        Width of "rbf", "laplacian", "poly" and "sigmoid". None stands for one over the mean
-        squared distance of two rows for "rbf", over their mean absolute distance for
-        "laplacian", and over the mean squared length of a row for the others.
     degree : int, default=3
-        Degree of "poly".
     coef0 : float, default=1.0
-        Constant term of "poly" and "sigmoid".
+        The kernel and its parameters, as in `KernelFeatures`.
     supervision : "auto", "likelihood" or float in [0, 1], default="auto"
         How much the outputs turn the components, as in `SPPCA`. 0 is kernel PCA.
     target : {"auto", "classes", "numeric", "multilabel"}, default="auto"
         What y holds, as in `SPPCA`.
     n_landmarks : int, default=None
-        Number of rows that the kernel is measured against. None is all of them up to 2000
-        rows, and 1000 beyond.
+        Number of rows that the kernel is measured against, as in `KernelFeatures`.
     max_iter : int, default=500
         Most iterations of "likelihood".
     tol : float, default=1e-8
@@ -90,12 +70,8 @@ class KernelSPPCA(
         How y became columns.
     classes_ : ndarray of shape (n_classes,)
         Only where y holds classes.
-    landmark_indices_ : ndarray of shape (n_landmarks,)
-        Rows of the fit that are landmarks.
-    landmarks_ : {ndarray, sparse array} of shape (n_landmarks, n_features)
-        These rows, unless the kernel is precomputed.
-    gamma_ : float
-        The width used, for the kernels that have one.
+    landmark_indices_, landmarks_, gamma_
+        As in `KernelFeatures`.
     supervision_ : float or "likelihood"
         The strength used.
     supervision_curve_ : dict of str to ndarray
@@ -104,9 +80,7 @@ class KernelSPPCA(
         Share of the energy of the features, and of the outputs, that each component explains.
     objective_ : list of float
         Log likelihood at every iteration; in closed form the energy of the components.
-    n_iter_ : int
-    converged_ : bool
-    n_features_in_ : int
+    n_iter_, n_features_in_, converged_ : int, int, bool
 
     See Also
     --------
@@ -208,43 +182,6 @@ class KernelSPPCA(
         K, dtype = self._kernel_with_landmarks(X), X.dtype
         return (K @ self.dual_components_ - self.dual_offset_).astype(dtype, copy=False)
 
-    def predict(self, X):
-        """Most probable class, or expected values of the outputs, of every row.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Classes, numbers, or 0/1 indicators, as in `fit`.
-        """
-        columns = self._predict_columns(X)
-        coding = self.target_coding_
-        if coding.kind == "none":
-            raise ValueError("the model was fitted without outputs; fit with y to predict")
-        if coding.kind == "classes":
-            return coding.classes[np.argmax(self._log_odds(columns), axis=1)]
-        return decode_predictions(columns, coding)
-
-    @available_if(_predicts_classes)
-    def predict_proba(self, X):
-        """Probabilities of the classes, from the Gaussian prediction of their code vectors.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        P : ndarray of shape (n_samples, n_classes)
-            Columns in the order of `classes_`.
-        """
-        log_odds = self._log_odds(self._predict_columns(X))
-        odds = np.exp(log_odds - log_odds.max(axis=1, keepdims=True))
-        return odds / odds.sum(axis=1, keepdims=True)
-
     def inverse_transform(self, Z):
         """Refused: a point of a kernel's space has in general no row that maps to it.
 
@@ -261,14 +198,6 @@ class KernelSPPCA(
             "KernelSPPCA finds no pre-images: coordinates in a kernel's space have in general "
             "no row that maps to them; use SPPCA, which has an inverse_transform"
         )
-
-    def __sklearn_tags__(self):
-        """Outputs may be several, and `predict_proba` is for classes."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        tags.target_tags.multi_output = True
-        tags.classifier_tags = ClassifierTags()
-        return tags
 
     @property
     def _n_features_out(self):
@@ -316,17 +245,9 @@ class KernelSPPCA(
         if coding.kind == "classes":
             self.classes_ = coding.classes
 
-    def _kernel_with_landmarks(self, X):
-        kernel = Kernel(self.kernel, getattr(self, "gamma_", None), self.degree, self.coef0)
-        landmarks = getattr(self, "landmarks_", None)
-        return kernel.with_landmarks(X, self.landmark_indices_, landmarks)
-
-    def _predict_columns(self, X):
-        return self._kernel_with_landmarks(self._read(X)) @ self.dual_coef_ + self.target_mean_
-
-    def _log_odds(self, columns):
-        pattern, code_vectors = np.zeros(len(columns), dtype=int), contrasts(len(self.classes_))
-        return class_log_odds(columns, self.target_covariance_[None], pattern, code_vectors)
+    def _outputs_given(self, X):
+        mean = self._kernel_with_landmarks(X) @ self.dual_coef_ + self.target_mean_
+        return Given(mean, self.target_covariance_[None], np.zeros(len(mean), dtype=int))
 
 
 def _space(F, energies, q, rng):

@@ -15,6 +15,29 @@ from gnomon.estimators._scoring import labelled_part, labelled_weights
 from gnomon.estimators._targets import labelled_rows
 
 
+def _passed_on(name, what):
+    """A method of the fitted estimator, where it has it."""
+
+    def method(self, X):
+        check_is_fitted(self)
+        return getattr(self.estimator_, name)(X)
+
+    method.__name__, method.__qualname__ = name, f"LabelledOnly.{name}"
+    method.__doc__ = f"""{what} of the fitted estimator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        values : array of n_samples rows
+            As the estimator gives them.
+        """
+    return available_if(lambda self: hasattr(self.estimator, name))(method)
+
+
 class LabelledOnly(MetaEstimatorMixin, BaseEstimator):
     """Fits an estimator on the labelled rows only.
 
@@ -88,73 +111,10 @@ class LabelledOnly(MetaEstimatorMixin, BaseEstimator):
         """Number of features seen in fit."""
         return self.estimator_.n_features_in_
 
-    @available_if(lambda self: hasattr(self.estimator, "predict"))
-    def predict(self, X):
-        """Predict with the fitted estimator.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        y : array of shape (n_samples,) or (n_samples, n_outputs)
-            Predictions.
-        """
-        check_is_fitted(self)
-        return self.estimator_.predict(X)
-
-    @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
-    def predict_proba(self, X):
-        """Class probabilities of the fitted estimator.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        probabilities : array of shape (n_samples, n_classes)
-            In the order of ``classes_``.
-        """
-        check_is_fitted(self)
-        return self.estimator_.predict_proba(X)
-
-    @available_if(lambda self: hasattr(self.estimator, "decision_function"))
-    def decision_function(self, X):
-        """Decision values of the fitted estimator.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        values : array of shape (n_samples,) or (n_samples, n_classes)
-            As the estimator gives them.
-        """
-        check_is_fitted(self)
-        return self.estimator_.decision_function(X)
-
-    @available_if(lambda self: hasattr(self.estimator, "transform"))
-    def transform(self, X):
-        """Transform with the fitted estimator.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        Z : array of shape (n_samples, n_components)
-            As the estimator gives it.
-        """
-        check_is_fitted(self)
-        return self.estimator_.transform(X)
+    predict = _passed_on("predict", "Predictions")
+    predict_proba = _passed_on("predict_proba", "Class probabilities, in the order of `classes_`,")
+    decision_function = _passed_on("decision_function", "Decision values")
+    transform = _passed_on("transform", "Coordinates")
 
     def score(self, X, y):
         """Score of the fitted estimator on the rows that have a label.
@@ -181,11 +141,8 @@ class LabelledOnly(MetaEstimatorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator)
         tags.estimator_type = inner.estimator_type
-        tags.classifier_tags = inner.classifier_tags
-        tags.regressor_tags = inner.regressor_tags
-        tags.transformer_tags = inner.transformer_tags
-        tags.target_tags = inner.target_tags
-        tags.input_tags = inner.input_tags
+        for kind in ("classifier", "regressor", "transformer", "target", "input"):
+            setattr(tags, f"{kind}_tags", getattr(inner, f"{kind}_tags"))
         return tags
 
 

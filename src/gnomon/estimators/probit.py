@@ -6,7 +6,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from gnomon.estimators._bsdr import labelled_data, read_prior
 from gnomon.estimators._door import TakesRows, check_integer, check_option, check_real, read_data
 from gnomon.estimators._fit import IterativeFit
-from gnomon.estimators._scoring import LabelledScore
+from gnomon.estimators._scoring import PredictsLabels
 from gnomon.estimators._targets import read_classes, require_classes, require_targets
 from gnomon.linalg.data import Centered, as_data
 from gnomon.models.bsdr.inputs import latent_variances
@@ -15,7 +15,7 @@ from gnomon.models.bsdr.outputs import ClassOutputs
 from gnomon.models.bsdr.probit import class_probabilities
 
 
-class MultinomialProbit(TakesRows, LabelledScore, ClassifierMixin, IterativeFit, BaseEstimator):
+class MultinomialProbit(TakesRows, PredictsLabels, ClassifierMixin, IterativeFit, BaseEstimator):
     """Bayesian multinomial probit classifier, by mean-field inference.
 
     The class is the largest of normal scores that are linear in x; weights have normal priors
@@ -50,9 +50,7 @@ class MultinomialProbit(TakesRows, LabelledScore, ClassifierMixin, IterativeFit,
     classes_ : ndarray of shape (n_classes,)
     objective_ : list of float
         The lower bound on log p(y | X) at every step.
-    n_iter_ : int
-    converged_ : bool
-    n_features_in_ : int
+    n_iter_, n_features_in_, converged_ : int, int, bool
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only where X has column names.
 
@@ -135,20 +133,6 @@ class MultinomialProbit(TakesRows, LabelledScore, ClassifierMixin, IterativeFit,
         # The inputs were read with unit noise, so this is 1 + x' Sigma_c x.
         variance = latent_variances(self._inputs, self._precisions, c, rows)
         return class_probabilities(np.asarray(M, dtype=float), variance + self._bias_variance)
-
-    def predict(self, X):
-        """Most probable class of every row.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-        """
-        best = np.argmax(self.predict_proba(X), axis=1)
-        return self.classes_[best]
 
     def _settings(self) -> Settings:
         """The parameters, checked."""

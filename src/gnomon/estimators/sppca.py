@@ -5,8 +5,6 @@ from typing import NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import ClassifierTags
-from sklearn.utils.metaestimators import available_if
 
 from gnomon.estimators._base import LatentPosterior, LinearGaussianModel
 from gnomon.estimators._door import (
@@ -24,7 +22,7 @@ from gnomon.estimators._door import (
 from gnomon.estimators._fit import IterativeFit
 from gnomon.estimators._targets import (
     KINDS,
-    contrasts,
+    PredictsOutputs,
     decode_covariance,
     decode_predictions,
     decode_scores,
@@ -55,12 +53,7 @@ class TargetDistribution(NamedTuple):
     covariance: np.ndarray
 
 
-def _predicts_classes(model):
-    coding = getattr(model, "target_coding_", None)
-    return coding is None or coding.kind == "classes"
-
-
-class SPPCA(IterativeFit, LinearGaussianModel):
+class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
     """Supervised probabilistic PCA, semi-supervised where y has unlabelled rows.
 
     Inputs and outputs share latent variables: x = mean + W z + noise, y = W_y z + noise. With
@@ -296,37 +289,6 @@ class SPPCA(IterativeFit, LinearGaussianModel):
         matches = hasattr(self, "latent_scale_") and Z.shape[1:] == self.latent_scale_.shape
         return super().inverse_transform(Z * self.latent_scale_ if matches else Z)
 
-    def predict(self, X):
-        """Most probable class, or expected values of the outputs, of every row.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Classes, numbers, or 0/1 indicators, as in `fit`.
-        """
-        return self._predicted(self._read(X))
-
-    @available_if(_predicts_classes)
-    def predict_proba(self, X):
-        """Probabilities of the classes, from the Gaussian prediction of their codes.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        P : ndarray of shape (n_samples, n_classes)
-            Columns in the order of `classes_`.
-        """
-        log_odds = self._log_odds(self._outputs_given(self._read(X)))
-        odds = np.exp(log_odds - log_odds.max(axis=1, keepdims=True))
-        return odds / odds.sum(axis=1, keepdims=True)
-
     def predict_distribution(self, X):
         """Mean and covariance of the outputs of every row.
 
@@ -405,10 +367,10 @@ class SPPCA(IterativeFit, LinearGaussianModel):
         if y is None:
             return super().impute(X, return_std=return_std)
         filled, deviations = super().impute(X, return_std=True)
-        X = self._read(X)
-        Y, observed = self._read_outputs(y, X.shape[0])
-        values, deviations_y = predict.fill(self._outputs_given(X), Y, observed)
-        outputs = restore(values, observed, self._predicted(X), self.target_coding_)
+        rows = self._read(X)
+        Y, observed = self._read_outputs(y, rows.shape[0])
+        values, deviations_y = predict.fill(self._outputs_given(rows), Y, observed)
+        outputs = restore(values, observed, self.predict(X), self.target_coding_)
         if not return_std:
             return filled, outputs
         return filled, outputs, deviations, deviations_y * self.target_coding_.scale
@@ -437,13 +399,6 @@ class SPPCA(IterativeFit, LinearGaussianModel):
         drawn = gaussian.sample(rng, n_samples, mean, np.linalg.cholesky(covariances[0]), 0.0)
         return X, decode_predictions(drawn, self.target_coding_)
 
-    def __sklearn_tags__(self):
-        """Outputs may be several; whoever has `predict_proba` must say what classes it takes."""
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        tags.classifier_tags = ClassifierTags()
-        return tags
-
     def _settings(self):
         """Checked parameters, as the model takes them."""
         check_strength(self.supervision)
@@ -462,14 +417,9 @@ class SPPCA(IterativeFit, LinearGaussianModel):
 
     def _strength_settings(self, settings):
         """The same for a strength in the place of the likelihood."""
-        return strength.Settings(
-            settings.n_components,
-            self.supervision,
-            self.scale == "latent",
-            settings.max_iter,
-            settings.tol,
-            settings.rng,
-        )
+        latent, limits = self.scale == "latent", (settings.max_iter, settings.tol)
+        chosen = settings.n_components, self.supervision, latent
+        return strength.Settings(*chosen, *limits, settings.rng)
 
     def _read_problem(self, X, y, sample_weight):
         """Rows of positive weight with their outputs as columns, and how y became these."""
@@ -537,18 +487,6 @@ class SPPCA(IterativeFit, LinearGaussianModel):
 
     def _outputs_given(self, X):
         return predict.outputs_given(self._fitted(), X)
-
-    def _log_odds(self, given):
-        return predict.class_log_odds(*given, contrasts(len(self.target_coding_.classes)))
-
-    def _predicted(self, X):
-        coding = self.target_coding_
-        if coding.kind == "none":
-            raise ValueError("the model was fitted without outputs; fit with y to predict")
-        given = self._outputs_given(X)
-        if coding.kind == "classes":
-            return coding.classes[np.argmax(self._log_odds(given), axis=1)]
-        return decode_predictions(given.mean, coding)
 
 
 def _read_noise(noise):

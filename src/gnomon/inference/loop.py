@@ -21,10 +21,6 @@ Pack = Callable[[Any], np.ndarray]
 Unpack = Callable[[np.ndarray], Any]
 
 
-def _itself(state):
-    return state
-
-
 class Method(NamedTuple):
     """Where to start, how to step, and the model's own state in a state of the method.
 
@@ -34,7 +30,7 @@ class Method(NamedTuple):
 
     start: Any
     step: Step
-    finish: Callable[[Any], Any] = _itself
+    finish: Callable[[Any], Any] = lambda state: state
     settled: Callable[[Any], bool] | None = None
     resumes: bool = True
 

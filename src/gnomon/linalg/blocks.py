@@ -5,6 +5,7 @@ chunks are: products run there, and only their small results travel.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter, matmul, methodcaller
 
 import numpy as np
 from scipy import sparse
@@ -37,19 +38,19 @@ class Blocks(Data):
 
     @property
     def squared_norm(self):
-        return float(sum(self.map(_part_squared_norm, self.parts)))
+        return float(sum(self.map(attrgetter("squared_norm"), self.parts)))
 
     def row_squared_norms(self):
-        return np.concatenate(list(self.map(_part_row_norms, self.parts)))
+        return np.concatenate(list(self.map(methodcaller("row_squared_norms"), self.parts)))
 
     def column_sums(self):
-        return sum(self.map(_part_sums, self.parts))
+        return sum(self.map(methodcaller("column_sums"), self.parts))
 
     def less_mean(self, mean):
         return Blocks([Centered(part, mean) for part in self.parts], self.map)
 
     def gram(self):
-        return sum(self.map(_part_gram, self.parts))
+        return sum(self.map(methodcaller("gram"), self.parts))
 
     def dense_blocks(self):
         for part in self.parts:
@@ -73,35 +74,15 @@ class Blocks(Data):
         return Blocks(parts or [self.parts[0].rows(cut[0])], self.map)
 
     def _matmat(self, B):
-        return np.concatenate(list(self.map(_part_product, self.parts, [B] * len(self.parts))))
+        return np.concatenate(list(self.map(matmul, self.parts, [B] * len(self.parts))))
 
     def _rmatmat(self, Z):
         cut = np.split(Z, self._starts[1:-1])
         return sum(self.map(_part_transposed_product, self.parts, cut))
 
 
-def _part_squared_norm(part):
-    return part.squared_norm
-
-
-def _part_row_norms(part):
-    return part.row_squared_norms()
-
-
-def _part_sums(part):
-    return part.column_sums()
-
-
 def _part_rows(part):
     return np.concatenate(list(part.dense_blocks()))
-
-
-def _part_gram(part):
-    return part.gram()
-
-
-def _part_product(part, B):
-    return part @ B
 
 
 def _part_transposed_product(part, Z):

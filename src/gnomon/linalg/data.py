@@ -135,7 +135,7 @@ class Matrix(Data):
             columns = np.repeat(np.arange(self.shape[1]), np.diff(self.X.indptr))
         counts = np.bincount(columns, minlength=self.shape[1])
         stored = sum(
-            _squared_sum(self.X.data[part] - mean[columns[part]]) for part in _slices(self.X.nnz)
+            _squared_sum(self.X.data[part] - mean[columns[part]]) for part in slices(self.X.nnz)
         )
         return stored + float((self.shape[0] - counts) @ mean**2)
 
@@ -267,11 +267,8 @@ class Weighted(Data):
         return Weighted(Centered(self.X, mean), self.weights)
 
     def dense_blocks(self):
-        start = 0
-        for block in self.X.dense_blocks():
-            stop = start + block.shape[0]
-            yield block * self._roots[start:stop]
-            start = stop
+        for rows, block in placed(self.X.dense_blocks()):
+            yield block * self._roots[rows]
 
     def as_float32(self):
         X = self.X.as_float32()
@@ -337,28 +334,34 @@ def weighted(X, weights) -> Data:
 def row_slices(shape) -> Iterator[slice]:
     """Slices of rows that hold about BLOCK_ENTRIES entries each."""
     n, d = shape
-    size = max(64, BLOCK_ENTRIES // max(d, 1))
+    return slices(n, max(64, BLOCK_ENTRIES // max(d, 1)))
+
+
+def slices(n, size=BLOCK_ENTRIES) -> Iterator[slice]:
+    """Slices of at most ``size`` of n, one after another."""
     for start in range(0, n, size):
         yield slice(start, min(start + size, n))
 
 
-def _stack_products(blocks, B, n):
-    out = np.empty((n, B.shape[1]), dtype=B.dtype)
+def placed(blocks) -> Iterator[tuple[slice, np.ndarray]]:
+    """Runs of rows, each with the slice of all rows that it is."""
     start = 0
     for block in blocks:
-        stop = start + block.shape[0]
-        np.matmul(block, B, out=out[start:stop])
-        start = stop
+        yield slice(start, start + len(block)), block
+        start += len(block)
+
+
+def _stack_products(blocks, B, n):
+    out = np.empty((n, B.shape[1]), dtype=B.dtype)
+    for rows, block in placed(blocks):
+        np.matmul(block, B, out=out[rows])
     return out
 
 
 def _add_products(blocks, Z, d):
     out = np.zeros((d, Z.shape[1]), dtype=Z.dtype)
-    start = 0
-    for block in blocks:
-        stop = start + block.shape[0]
-        out += block.T @ Z[start:stop]
-        start = stop
+    for rows, block in placed(blocks):
+        out += block.T @ Z[rows]
     return out
 
 
@@ -371,9 +374,4 @@ def _squared_sum(values):
     flat = values.ravel(order="K")
     if flat.dtype == np.float64:
         return float(flat @ flat)
-    return float(sum(np.sum(flat[part].astype(float) ** 2) for part in _slices(flat.size)))
-
-
-def _slices(size):
-    for start in range(0, size, BLOCK_ENTRIES):
-        yield slice(start, min(start + BLOCK_ENTRIES, size))
+    return float(sum(np.sum(flat[part].astype(float) ** 2) for part in slices(flat.size)))

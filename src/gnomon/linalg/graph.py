@@ -19,6 +19,8 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
+from gnomon.linalg.data import slices
+
 # Below this many rows the basis is kept orthogonal, which makes full-length runs exact. Short runs
 # on more rows stay orthogonal to rounding by themselves.
 ORTHOGONAL_BELOW = 500
@@ -150,8 +152,7 @@ def apply(krylov: Krylov, values) -> np.ndarray:
     coefficients = np.einsum("kij,jk,jk->ik", krylov.vectors, values, krylov.heads)
     basis = krylov.basis
     coefficients, out = coefficients.astype(basis.dtype), np.empty_like(basis[0])
-    for start in range(0, len(out), RUN):
-        run = slice(start, start + RUN)
+    for run in slices(len(out), RUN):
         out[run] = basis[0, run] * coefficients[0]
         for j in range(1, len(basis)):
             out[run] += basis[j, run] * coefficients[j]
@@ -161,8 +162,8 @@ def apply(krylov: Krylov, values) -> np.ndarray:
 def unit_rule(S, nodes, steps: int) -> tuple[np.ndarray, np.ndarray]:
     """Theta and weights (steps, m) such that f(S)_ii = sum_j weights_ji f(theta_ji)."""
     parts = []
-    for start in range(0, len(nodes), COLUMNS):
-        part = nodes[start : start + COLUMNS]
+    for columns in slices(len(nodes), COLUMNS):
+        part = nodes[columns]
         E = np.zeros((S.shape[0], len(part)), dtype=S.dtype)
         E[part, np.arange(len(part))] = 1.0
         krylov = lanczos(S, E, steps)
@@ -234,8 +235,7 @@ def _advance(S, v, previous, beta):
 def _subtract(w, v, factors, onto):
     """Take v times the factors from w, in place, and return inner products of w with ``onto``."""
     factors, total = factors.astype(w.dtype), np.zeros(w.shape[1])
-    for start in range(0, len(w), RUN):
-        run = slice(start, start + RUN)
+    for run in slices(len(w), RUN):
         w[run] -= v[run] * factors
         total += np.einsum("nk,nk->k", w[run], onto[run])
     return total
@@ -271,8 +271,8 @@ def _against(basis, w):
 def _dots(A, B):
     """Inner products of the columns, added up in double precision a run of rows at a time."""
     total = np.zeros(A.shape[1])
-    for start in range(0, len(A), RUN):
-        total += np.einsum("nk,nk->k", A[start : start + RUN], B[start : start + RUN])
+    for run in slices(len(A), RUN):
+        total += np.einsum("nk,nk->k", A[run], B[run])
     return total
 
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gnomon.linalg.data import Centered, Data, Matrix, Weighted, center
+from gnomon.linalg.data import Centered, Data, Matrix, Weighted, center, placed
 from gnomon.linalg.solve import above_rounding
 
 # A column with a kurtosis above this is rare: one that is 0 but in a share p of the rows has
@@ -136,13 +136,11 @@ def _dense_sums(X, weights):
     for block in X.dense_blocks():
         np.maximum(top, np.abs(block).max(axis=0, initial=0), out=top)
     unit = np.where(top > 0, top, 1.0)
-    sums, squares, start = np.zeros(X.n_features), np.zeros(X.n_features), 0
-    for block in X.dense_blocks():
-        stop = start + len(block)
+    sums, squares = np.zeros(X.n_features), np.zeros(X.n_features)
+    for rows, block in placed(X.dense_blocks()):
         scaled = block / unit
-        sums += weights[start:stop] @ scaled
-        squares += weights[start:stop] @ scaled**2
-        start = stop
+        sums += weights[rows] @ scaled
+        squares += weights[rows] @ scaled**2
     return top, sums, squares
 
 
@@ -151,12 +149,10 @@ def column_kurtosis(X: Data, spread, weights) -> np.ndarray:
     if X.is_sparse and isinstance(X, Centered) and isinstance(X.X, Matrix):
         total = _sparse_fourth_powers(X.X.X, X.mean.astype(float), spread, weights)
         return total / weights.sum()
-    total, start = np.zeros(X.n_features), 0
-    for block in X.dense_blocks():
-        stop = start + len(block)
+    total = np.zeros(X.n_features)
+    for rows, block in placed(X.dense_blocks()):
         squares = (block / spread) ** 2
-        total += weights[start:stop] @ squares**2
-        start = stop
+        total += weights[rows] @ squares**2
     return total / weights.sum()
 
 

@@ -287,7 +287,7 @@ class Console:
         width = max(map(len, pairs)) + 2
         for name, value in pairs.items():
             line = Text.assemble((name.ljust(width), "bold"), str(value))
-            self._out.print(line, soft_wrap=True)
+            _screen().print(line, soft_wrap=True)
 
     @contextmanager
     def stage(self, title):
@@ -312,15 +312,13 @@ class Console:
 
     @property
     def _err(self):
-        from rich.console import Console as Rich
+        return _screen(stderr=True)
 
-        return Rich(stderr=True)
 
-    @property
-    def _out(self):
-        from rich.console import Console as Rich
+def _screen(**options):
+    from rich.console import Console as Rich
 
-        return Rich()
+    return Rich(**options)
 
 
 @contextmanager

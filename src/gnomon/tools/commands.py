@@ -69,18 +69,11 @@ def _fitted(console, asked, ready):
     X = fill_gaps(model, ready.X, ready.recipe, console.note)
     with console.stage(f"fitting {type(model).__name__}") as tell, console.warnings_as_notes():
         if "callback" in model.get_params():
-            model.set_params(callback=_teller(tell))
+            model.set_params(callback=lambda n_iter, *_: tell(f"iteration {n_iter}"))
         model.fit(X, ready.y, **extra_inputs(model, ready))
     if "callback" in model.get_params():
         model.set_params(callback=None)
     return model, X, choice
-
-
-def _teller(tell):
-    def callback(n_iter, state, objective):
-        tell(f"iteration {n_iter}")
-
-    return callback
 
 
 def _written(console, folder, model, table, ready, asked, X):

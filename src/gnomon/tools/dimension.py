@@ -197,12 +197,7 @@ def _by_likelihood(X, models, sizes, splits, criterion):
         seen, unseen = X[train], X[test]
         for name, model in models.items():
             for i, q in enumerate(sizes):
-                fitted = model.make(n_components=q).fit(seen)
-                values[name][i, s] = (
-                    fitted.score(unseen)
-                    if criterion == "likelihood"
-                    else fitted.score(seen) - _penalty(model, seen.shape, q)
-                )
+                values[name][i, s] = _value(model, q, seen, unseen, criterion)
     share = len(splits[0][1]) / len(splits[0][0])
     return DimensionChoice(
         [
@@ -215,9 +210,11 @@ def _by_likelihood(X, models, sizes, splits, criterion):
     )
 
 
-def _penalty(model, shape, q):
-    n, d = shape
-    return 0.5 * model.n_parameters(d, q) * np.log(n) / n
+def _value(model, q, seen, unseen, criterion):
+    fitted, (n, d) = model.make(n_components=q).fit(seen), seen.shape
+    if criterion == "likelihood":
+        return fitted.score(unseen)
+    return fitted.score(seen) - 0.5 * model.n_parameters(d, q) * np.log(n) / n
 
 
 def _by_prediction(X, y, target, models, sizes, settings):

@@ -62,7 +62,7 @@ class Encoder:
             (lambda v: isinstance(v, np.ndarray), self._array),
             (sparse.issparse, self._sparse),
             (lambda v: isinstance(v, tuple) and hasattr(v, "_fields"), self._named_tuple),
-            (lambda v: isinstance(v, tuple), self._tuple),
+            (lambda v: isinstance(v, tuple), lambda v, where: {"tuple": self._items(v, where)}),
             (lambda v: isinstance(v, list), self._list),
             (lambda v: isinstance(v, dict), self._dictionary),
             (lambda v: isinstance(v, BaseEstimator), self._estimator),
@@ -117,9 +117,6 @@ class Encoder:
         fields = {field: getattr(value, field) for field in value._fields}
         return {"record": name, "fields": self._mapping(fields, where)}
 
-    def _tuple(self, value, where):
-        return {"tuple": self._items(value, where)}
-
     def _list(self, value, where):
         if len(value) > LONG_LIST and all(type(item) is float for item in value):
             return {"floats": self._store(np.array(value))}
@@ -165,7 +162,7 @@ class Decoder:
             "strings": lambda node: self._entries(node, "strings", str),
             "objects": lambda node: self._entries(node, "objects", object),
             "sparse": self._sparse,
-            "record": self._record,
+            "record": lambda node: find_record(node["record"])(**self._mapping(node["fields"])),
             "tuple": lambda node: tuple(self._items(node["tuple"])),
             "floats": lambda node: self._named(node["floats"]).tolist(),
             "dict": lambda node: {self.decode(k): self.decode(v) for k, v in node["dict"]},
@@ -224,10 +221,6 @@ class Decoder:
         # SciPy's loops trust the indices: a wrong one would read memory that is not ours.
         matrix.check_format(full_check=True)
         return matrix
-
-    def _record(self, node):
-        record = find_record(node["record"])
-        return record(**self._mapping(node["fields"]))
 
     def _estimator(self, node):
         cls = find_estimator(node["estimator"])

@@ -163,7 +163,8 @@ def read(path, what=lambda file: file):
     except ModelFileError as error:
         raise ModelFileError(f"{path} {error}") from None
     except _malformed() as error:
-        raise ModelFileError(f"{path} is damaged: {_first_line(error)}") from error
+        first_line = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        raise ModelFileError(f"{path} is damaged: {first_line}") from error
 
 
 def versions() -> dict[str, str]:
@@ -278,7 +279,3 @@ def _malformed():
 
     lookups = (KeyError, IndexError, AttributeError, RecursionError, OverflowError)
     return (SafetensorError, ValueError, TypeError, *lookups)
-
-
-def _first_line(error):
-    return f"{type(error).__name__}: {error}".splitlines()[0][:200]

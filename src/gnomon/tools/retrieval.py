@@ -3,6 +3,7 @@
 import numpy as np
 
 from gnomon.displays.retrieval import ROWS_AT_ONCE, average_precision, nearest
+from gnomon.linalg.data import slices
 
 
 def retrieve(estimator, queries, gallery, *, k=10):
@@ -34,7 +35,7 @@ def retrieve(estimator, queries, gallery, *, k=10):
     """
     found = _project(estimator, gallery)
     Z = _project(estimator, queries)
-    return np.concatenate([nearest(Z[rows], found, k) for rows in _slices(len(Z))])
+    return np.concatenate([nearest(Z[rows], found, k) for rows in slices(len(Z), ROWS_AT_ONCE)])
 
 
 def retrieval_score(estimator, queries, query_labels, gallery, gallery_labels):
@@ -79,7 +80,8 @@ def retrieval_score(estimator, queries, query_labels, gallery, gallery_labels):
         if values.shape != (len(rows),):
             raise ValueError(f"{name} has shape {values.shape}; accepted is ({len(rows)},)")
     hits = (
-        labels[nearest(Z[rows], found, len(found))] == asked[rows, None] for rows in _slices(len(Z))
+        labels[nearest(Z[rows], found, len(found))] == asked[rows, None]
+        for rows in slices(len(Z), ROWS_AT_ONCE)
     )
     precision = np.concatenate([average_precision(part) for part in hits])
     if np.isnan(precision).all():
@@ -89,7 +91,3 @@ def retrieval_score(estimator, queries, query_labels, gallery, gallery_labels):
 
 def _project(estimator, X):
     return np.asarray(estimator.transform(X), dtype=float)
-
-
-def _slices(n_rows):
-    return [slice(start, start + ROWS_AT_ONCE) for start in range(0, n_rows, ROWS_AT_ONCE)]

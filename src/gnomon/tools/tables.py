@@ -270,7 +270,7 @@ def column_kind(column) -> str:
         "date": pa.types.is_temporal,
         "text": _is_text,
     }
-    kind = _value_type(column.type)
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     return next((name for name, holds in kinds.items() if holds(kind)), "other")
 
 
@@ -325,10 +325,6 @@ def _as_days(column):
         column, per_unit = column.cast(pa.timestamp("us", zone)), MICROSECONDS_OF_A_DAY
     micros = column.cast(pa.int64()).cast(pa.float64(), safe=False)
     return np.array(micros.to_numpy(zero_copy_only=False), dtype=float) / per_unit
-
-
-def _value_type(kind):
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _is_number(kind):

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from gnomon.exceptions import TableError
 from gnomon.inference.checkpoint import atomic_file
+from gnomon.linalg.data import slices
 from gnomon.tools.recipe import Recipe, indicators_of
 from gnomon.tools.tables import BATCH_ROWS, MICROSECONDS_OF_A_DAY, NUMBER, as_numbers, as_texts
 
@@ -38,8 +39,7 @@ def write_batches(path, batches: Iterable[dict]):
 def row_batches(n_rows, rows=None):
     """Slices over all rows, or parts of the given ones, of a size that fits in memory."""
     count = n_rows if rows is None else len(rows)
-    for start in range(0, count, BATCH_ROWS):
-        part = slice(start, min(start + BATCH_ROWS, count))
+    for part in slices(count, BATCH_ROWS):
         yield part if rows is None else rows[part]
 
 

@@ -26,6 +26,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import log_ndtr, logsumexp, ndtr, ndtri_exp
 
+from gnomon.linalg.data import slices
+
 # Ends of the table: below, a factor is computed by its logarithm; above, Phi is 1 to the last bit.
 LOWEST, HIGHEST = -14.0, 9.0
 # So fine that three terms are enough, so coarse that both tables stay in the cache.
@@ -55,7 +57,7 @@ def class_scores(M, labels):
     n, c = M.shape
     T, log_Z = np.array(M), np.empty(n)
     memory = _Memory.of(n, c - 1)
-    for rows in _blocks(n):
+    for rows in slices(n, _block_size()):
         shift = _differences(M[rows], labels[rows])
         winner, excess, log_Z[rows] = _moments(shift, memory)
         own = np.arange(rows.start, rows.stop)
@@ -77,7 +79,7 @@ def class_probabilities(M, variance):
     sd = np.sqrt(np.broadcast_to(variance, M.shape))
     log_P = np.empty((n, c))
     memory = _Memory.of(n, c - 1)
-    for rows in _blocks(n):
+    for rows in slices(n, _block_size()):
         m, s = M[rows].T, sd[rows].T
         for k in range(c):
             others = np.arange(c) != k
@@ -307,9 +309,3 @@ def _hermite(n_nodes):
 
 def _block_size():
     return max(1, BLOCK_ENTRIES // N_NODES)
-
-
-def _blocks(n):
-    size = _block_size()
-    for start in range(0, n, size):
-        yield slice(start, min(start + size, n))

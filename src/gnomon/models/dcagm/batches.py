@@ -9,14 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gnomon.models.dcagm.alternation import (
-    N_EM,
-    Model,
-    State,
-    ascend,
-    em_moments,
-    prior_of,
-)
+from gnomon.models.dcagm.alternation import N_EM, Model, State, ascend, em_moments, prior_of
 from gnomon.models.dcagm.mixture import Moments, m_step
 from gnomon.models.dcagm.rows import Rows, Sample, arrange
 from gnomon.models.dcagm.start import start_at, start_directions
@@ -79,7 +72,8 @@ def batch_step(stream: Stream, sample: Sample, index, model: Model) -> tuple[Str
     mixture, moments = state.mixture, stream.moments
     for _ in range(N_EM):
         seen, _ = em_moments(mixture, state.Z, rows, model)
-        moments = _mixed(stream.moments, _scaled(seen, 1 / share), rate)
+        pairs = zip(stream.moments, _scaled(seen, 1 / share), strict=True)
+        moments = Moments(*((1 - rate) * old + rate * new for old, new in pairs))
         mixture = m_step(mixture, moments, prior_of(state.Z, rows, model))
     return Stream(state._replace(mixture=mixture), moments, stream.n_batches + 1), value
 
@@ -95,7 +89,3 @@ def _forgetting(n_batches, delay):
 
 def _scaled(moments, factor):
     return Moments(*(factor * part for part in moments))
-
-
-def _mixed(old, new, rate):
-    return Moments(*((1 - rate) * a + rate * b for a, b in zip(old, new, strict=True)))

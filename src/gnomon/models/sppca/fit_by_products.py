@@ -12,14 +12,7 @@ import numpy as np
 from gnomon.inference import subspace
 from gnomon.linalg.data import Data
 from gnomon.models.sppca import em
-from gnomon.models.sppca.statistics import (
-    Noise,
-    Statistics,
-    noise_rule,
-    outputs,
-    shrunk,
-    tolerance,
-)
+from gnomon.models.sppca.statistics import Noise, Statistics, noise_rule, outputs, shrunk, tolerance
 
 # Steps inside a basis that will grow, where more would be lost on directions that are not yet
 # right, and inside one that may be the last.

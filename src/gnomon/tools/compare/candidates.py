@@ -98,6 +98,7 @@ PEERS = (
 # One start and few sweeps: near enough to rank models; the snippet refits with the same.
 BSDR_SETTINGS = {"n_init": 1, "max_iter": 50, "tol": 1e-3, "random_state": 0}
 
+SEEDED = {"random_state": 0}
 FILTER_SETTINGS = {"relation": "filter"}
 # Content of single rows is trusted less where the embedding feeds a predictor.
 LEARNT_SETTINGS = {"relation": "learnt", "temper": 10.0, "random_state": 0}
@@ -105,29 +106,16 @@ LEARNT_SETTINGS = {"relation": "learnt", "temper": 10.0, "random_state": 0}
 GNOMON = (
     Candidate("PPCA", "gnomon.PPCA", gaps=True, sparse=True),
     Candidate(
-        "SPPCA",
-        "gnomon.SPPCA",
-        {"random_state": 0},
-        learns="cnm",
-        unlabelled=True,
-        gaps=True,
-        sparse=True,
+        "SPPCA", "gnomon.SPPCA", SEEDED, learns="cnm", unlabelled=True, gaps=True, sparse=True
     ),
-    Candidate(
-        "KernelSPPCA",
-        "gnomon.KernelSPPCA",
-        {"kernel": "rbf"},
-        learns="cnm",
-        unlabelled=True,
-        most_rows=2500,
-    ),
+    Candidate("KernelSPPCA", "gnomon.KernelSPPCA", learns="cnm", unlabelled=True, most_rows=2500),
     Candidate("PRPCA", "gnomon.PRPCA", {"projection": "smoothed"}, needs_links=True, sparse=True),
     Candidate("PRPCA filter", "gnomon.PRPCA", FILTER_SETTINGS, needs_links=True, sparse=True),
     Candidate("PRPCA learnt", "gnomon.PRPCA", LEARNT_SETTINGS, needs_links=True, sparse=True),
     Candidate(
         "DCAGM",
         "gnomon.DCAGM",
-        {"random_state": 0},
+        SEEDED,
         learns="c",
         kinds="c",
         unlabelled=True,
@@ -135,9 +123,7 @@ GNOMON = (
         widest=200,
     ),
     Candidate("BSDR", "gnomon.BSDR", BSDR_SETTINGS, learns="cm", kinds="cm", widest=300),
-    Candidate(
-        "BSDR", "gnomon.BSDRRegressor", {"random_state": 0}, learns="n", kinds="n", widest=300
-    ),
+    Candidate("BSDR", "gnomon.BSDRRegressor", SEEDED, learns="n", kinds="n", widest=300),
 )
 
 CANDIDATES = PEERS + GNOMON

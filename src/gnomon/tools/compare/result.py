@@ -190,7 +190,8 @@ def recommend(rows, leader, measure, structure_p, structure) -> str:
     """One sentence: what to use, or that there is nothing to find, and why."""
     if leader is None:
         return "Nothing could be scored: every candidate failed or the time was too short."
-    name = f"{leader.model} with {_components(leader.n_components)}"
+    plural = "" if leader.n_components == 1 else "s"
+    name = f"{leader.model} with {leader.n_components} component{plural}"
     shuffled = "" if math.isnan(leader.control) else f", {leader.control:.3f} with shuffled labels"
     if not structure:
         return (
@@ -205,10 +206,6 @@ def recommend(rows, leader, measure, structure_p, structure) -> str:
 
 def _p(value):
     return "p < 0.001" if value < 0.001 else f"p = {value:.2g}"
-
-
-def _components(count):
-    return f"{count} component" + ("" if count == 1 else "s")
 
 
 def _standing(rows, leader):
@@ -228,20 +225,17 @@ def _standing(rows, leader):
 def refit_code(pipeline: Pipeline, *, learns: bool, uses_links: bool, uses_chunks: bool) -> str:
     """Code that builds the pipeline and fits it to X and y."""
     steps = [step for _, step in pipeline.steps]
-    imports = sorted({line for step in steps for line in _imports(step)})
-    imports.append("from sklearn.pipeline import make_pipeline")
-    model = "make_pipeline(\n    " + ",\n    ".join(_expression(step) for step in steps) + ",\n)"
+    imports = {line for step in steps for line in _imports(step)}
+    imports.add("from sklearn.pipeline import make_pipeline")
+    lines = [f"    {' '.join(repr(step).split())}," for step in steps]
+    model = "\n".join(["make_pipeline(", *lines, ")"])
     name = type(steps[-1]).__name__.lower()
     arguments = ["X", "y"] if learns else ["X"]
     arguments += [f"{name}__chunks=chunks"] if uses_chunks else []
     fit = f"Z = model.fit({', '.join(arguments)}).transform(X)"
     if uses_links:
         fit = f"Z = model.fit_transform(X, {name}__links=links)"
-    return "\n".join([*sorted(set(imports)), "", f"model = {model}", fit, ""])
-
-
-def _expression(step):
-    return " ".join(repr(step).split())
+    return "\n".join([*sorted(imports), "", f"model = {model}", fit, ""])
 
 
 def _imports(step):

@@ -110,6 +110,8 @@ def write_report(path, subject: Subject, *, command="", notes=(), comparison=Non
 def render(subject: Subject, *, command="", notes=(), comparison=None) -> str:
     """The report as HTML."""
     style, script = _asset("style.css"), _asset("script.js")
+    path, target = subject.table.path, subject.asked.target
+    lead = f"{type(subject.model).__name__} of {path.name}"
     page = Environment(autoescape=True, trim_blocks=True).from_string(_asset("page.html"))
     return page.render(
         style=style,
@@ -117,8 +119,8 @@ def render(subject: Subject, *, command="", notes=(), comparison=None) -> str:
         script=script,
         script_hash=_hash(script),
         payload=as_script(payload(subject)),
-        title=_title(subject),
-        lead=_lead(subject),
+        title=f"{path.stem}: {target}" if target else path.stem,
+        lead=f"{lead}, target {target!r}" if target else lead,
         facts=sections.facts(subject),
         picture_hint=sections.picture_hint(subject),
         score=sections.score(subject),
@@ -207,17 +209,6 @@ def _constructor(model):
     return f"{type(model).__name__}({', '.join(f'{k}={v!r}' for k, v in given.items())})"
 
 
-def _title(subject):
-    target = subject.asked.target
-    return f"{subject.table.path.stem}: {target}" if target else subject.table.path.stem
-
-
-def _lead(subject):
-    """One sentence under the title."""
-    target = f", target {subject.asked.target!r}" if subject.asked.target else ""
-    return f"{type(subject.model).__name__} of {subject.table.path.name}{target}"
-
-
 def _names(names, most=20):
     shown = ", ".join(names[:most])
     return shown + (f" and {len(names) - most} more" if len(names) > most else "")
@@ -298,10 +289,9 @@ def colour_columns(subject) -> list[dict]:
 
 def _own_columns(subject):
     columns = []
-    if subject.ready.kind == "classes":
-        columns.append(_levels(subject.asked.target, _given_or_predicted(subject)))
-    if subject.ready.kind == "numeric":
-        columns.append(_numbers(subject.asked.target, _given_or_predicted(subject)))
+    if subject.ready.kind is not None:
+        pack = _levels if subject.ready.kind == "classes" else _numbers
+        columns.append(pack(subject.asked.target, _given_or_predicted(subject)))
     if subject.certainty is not None:
         columns.append(_numbers("probability of the class", subject.certainty))
     if subject.covariance is not None:
