@@ -67,9 +67,19 @@ def of_prpca():
     }
 
 
+def of_calibration():
+    """Accuracy, log loss and calibration error on unseen rows, means over the tasks."""
+    found = rows("calibration_main")
+    quoted = {"calibration_tasks": str(len(found) - 1)}
+    for name, cell in zip(("sppca", "kernel", "logistic"), found["mean"], strict=True):
+        for kind, value in zip(("accuracy", "loss", "error"), cell.split(" / "), strict=True):
+            quoted[f"{name}_{kind}"] = short(value)
+    return quoted
+
+
 def substitutions():
     """What the pages may quote, by name."""
-    return of_sppca() | of_prpca()
+    return of_sppca() | of_prpca() | of_calibration()
 
 
 def ranks_of_dcagm():

@@ -11,12 +11,13 @@ from sklearn.datasets import load_diabetes, load_digits, load_iris, load_wine
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from gnomon import PPCA, SPPCA
+from gnomon import PPCA, SPPCA, KernelSPPCA
 from gnomon.linalg.blocks import Blocks
 from gnomon.linalg.data import Matrix
 
@@ -697,3 +698,19 @@ def test_a_single_class_is_predicted_with_gaps_too(rng, supervision):
     X[0, 0] = np.nan
     model = SPPCA(2, supervision=supervision).fit(X, np.full(9, "a"))
     assert_array_equal(model.predict(X), np.full(9, "a"))
+
+
+@pytest.mark.parametrize("model", [SPPCA(5), KernelSPPCA(5)], ids=["SPPCA", "KernelSPPCA"])
+@pytest.mark.parametrize("labels", [2, 5])
+def test_probabilities_from_few_labels_hold_on_unseen_rows(model, labels):
+    X, truth = load_digits(return_X_y=True)
+    rng = np.random.default_rng(3)
+    train, test = np.split(rng.permutation(len(truth)), [1000])
+    y = np.full(1000, -1)
+    for c in range(10):
+        rows = np.flatnonzero(truth[train] == c)[:labels]
+        y[rows] = c
+    P = clone(model).fit(X[train], y).predict_proba(X[test])
+    assert log_loss(truth[test], P) < 1.2
+    sure = P.max(axis=1)
+    assert abs(sure.mean() - np.mean(P.argmax(axis=1) == truth[test])) < 0.15

@@ -1,9 +1,16 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.stats import multivariate_normal
 
 from gnomon.exceptions import NumericalError
-from gnomon.linalg.solve import Cholesky, above_rounding, fix_signs, preconditioned_solution
+from gnomon.linalg.solve import (
+    Cholesky,
+    above_rounding,
+    fix_signs,
+    gaussian_log_odds,
+    preconditioned_solution,
+)
 
 
 def test_it_solves_and_knows_the_determinant(rng):
@@ -60,3 +67,11 @@ def test_long_sums_round_more(rng, dtype):
         X -= X.mean(axis=0)
         values = np.linalg.eigvalsh((X @ X.T).astype(float))
         assert above_rounding(values, dtype, 400).sum() == 5
+
+
+def test_log_odds_of_points_are_differences_of_log_densities(rng):
+    A = rng.normal(size=(3, 5))
+    C, points, means = A @ A.T, rng.normal(size=(4, 3)), rng.normal(size=(6, 3))
+    odds = gaussian_log_odds(means, C, points)
+    dense = np.array([[multivariate_normal(m, C).logpdf(c) for c in points] for m in means])
+    assert_allclose(odds - odds[:, :1], dense - dense[:, :1], atol=1e-9)

@@ -43,6 +43,15 @@ class Cholesky:
         return 2.0 * float(np.sum(np.log(np.diagonal(self._factor[0]))))
 
 
+def gaussian_log_odds(means, covariance, points) -> np.ndarray:
+    """Log of N(point; mean, covariance), up to a constant a mean, for all means and points (n, C).
+
+    Terms of the means alone are the same for all points, so that products are enough.
+    """
+    weights = Cholesky(covariance).solve(points.T)
+    return means @ weights - 0.5 * np.sum(points.T * weights, axis=0)
+
+
 def stacked_half_inverses(A) -> tuple[np.ndarray, np.ndarray]:
     """L^-1 (m, q, q) for a stack of small matrices A = L L', and their log determinants."""
     try:

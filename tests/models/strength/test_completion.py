@@ -2,12 +2,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from gnomon.linalg.solve import gaussian_log_odds
 from gnomon.models.strength.completion import (
     Outputs,
     Votes,
     class_weights,
     complete,
     complete_with_votes,
+    predictive_covariance,
     recomplete,
     residual_covariance,
 )
@@ -144,3 +146,48 @@ def test_votes_of_next_to_no_weight_change_nothing_and_whole_ones_count_as_label
     fit = complete_with_votes(together, known, ones, everybody, np.ones(3))
     whole = Outputs(np.vstack([Y, codes]), np.ones((n + 3, c), dtype=bool), np.r_[labels, winners])
     assert_allclose(fit.B, complete(together, whole, np.ones(n + 3)).B, atol=1e-12)
+
+
+@pytest.fixture
+def classes(rng):
+    labels = np.arange(24) % 4
+    code_vectors = np.linalg.qr(np.column_stack([np.ones(4), np.eye(4)[:, :3]]))[0][:, 1:]
+    F = rng.standard_normal((24, p)) + 2 * rng.standard_normal((4, p))[labels]
+    outputs = Outputs(code_vectors[labels], np.ones((24, 3), dtype=bool), labels)
+    return F, outputs, code_vectors
+
+
+def left_out_loss(completion, outputs, code_vectors, covariance):
+    odds = gaussian_log_odds(outputs.Y - completion.residuals, covariance, code_vectors)
+    P = np.exp(odds) / np.exp(odds).sum(axis=1, keepdims=True)
+    return -np.log(P[np.arange(len(P)), outputs.labels]).sum()
+
+
+def test_probabilities_of_classes_are_widened_by_what_rows_left_out_ask_for(classes):
+    F, outputs, code_vectors = classes
+    ones = np.ones(24)
+    fit = complete(F, outputs, ones)
+    found = predictive_covariance(fit, outputs, ones)
+    sphere = np.trace(fit.covariance) / 3 * np.eye(3)
+    halfway = (fit.covariance + sphere) / 2
+    factor = found[0, 0] / halfway[0, 0]
+    assert_allclose(found, factor * halfway)
+    losses = [left_out_loss(fit, outputs, code_vectors, f * halfway) for f in RULE.widenings]
+    assert_allclose(factor, RULE.widenings[np.argmin(losses)])
+    assert factor >= 1
+
+
+def test_labels_that_x_does_not_predict_get_even_probabilities(classes, rng):
+    _, outputs, code_vectors = classes
+    F, ones = rng.standard_normal((24, 60)), np.ones(24)
+    fit = complete(F, outputs, ones)
+    covariance = predictive_covariance(fit, outputs, ones)
+    odds = gaussian_log_odds(rng.standard_normal((200, 60)) @ fit.B, covariance, code_vectors)
+    P = np.exp(odds) / np.exp(odds).sum(axis=1, keepdims=True)
+    assert P.max(axis=1).mean() < 0.4
+
+
+def test_the_covariance_of_numbers_is_that_of_their_residuals(rows):
+    F, Y, observed, ones = rows
+    fit = completed(F, Y, observed, ones)
+    assert predictive_covariance(fit, Outputs(Y, observed), ones) is fit.covariance

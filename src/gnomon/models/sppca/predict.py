@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gnomon.linalg.data import Centered, Data, as_data, has_gaps
-from gnomon.linalg.solve import stacked_covariances, stacked_half_inverses
+from gnomon.linalg.solve import gaussian_log_odds, stacked_covariances, stacked_half_inverses
 from gnomon.models.gaussian import gaps as gaussian_gaps
 from gnomon.models.sppca import gaps
 from gnomon.models.sppca.em import precisions
@@ -138,10 +138,11 @@ def fill(given: Given, Y, observed) -> tuple[np.ndarray, np.ndarray]:
 
 def class_log_odds(mean, covariances, pattern, code_vectors) -> np.ndarray:
     """Log density (n, C) of every class's code vector (C, c) as an output, up to a constant."""
+    if len(covariances) == 1:
+        return gaussian_log_odds(mean, covariances[0], code_vectors)
     half, _ = stacked_half_inverses(covariances)
-    half = half if len(half) == 1 else half[pattern]
     away = np.swapaxes(code_vectors[None] - mean[:, None], 1, 2)
-    return -0.5 * np.sum((half @ away) ** 2, axis=1)
+    return -0.5 * np.sum((half[pattern] @ away) ** 2, axis=1)
 
 
 def _solve_seen(given, residual, observed):

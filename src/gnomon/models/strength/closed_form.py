@@ -30,6 +30,7 @@ from gnomon.models.strength.completion import (
     Votes,
     complete,
     complete_with_votes,
+    predictive_covariance,
 )
 from gnomon.models.strength.rule import RULE, TINY
 from gnomon.stats.gaussian import NOISE_FLOOR
@@ -113,15 +114,19 @@ def supervise(
     rows, weights = labelled_rows(space, outputs.observed)
     F, known = coordinates(space, rows), outputs.rows(rows)
     completion = complete(F, known, weights)
+    covariance = predictive_covariance(completion, known, weights)
     if votes is None:
-        return assemble(space, completion, q, s)
+        return _predicting(assemble(space, completion, q, s), covariance)
     together = votes.fit
     if together is None:
         F = np.vstack([F, coordinates(space, votes.rows)])
         counts = weights_of(space, len(outputs.Y))[votes.rows]
         together = complete_with_votes(F, known, weights, votes, counts)
-    found = assemble(space, together, q, s)
-    return found._replace(outputs=found.outputs._replace(covariance=completion.covariance))
+    return _predicting(assemble(space, together, q, s), covariance)
+
+
+def _predicting(found, covariance):
+    return found._replace(outputs=found.outputs._replace(covariance=covariance))
 
 
 def label_block(completion: Completion, variances) -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gnomon.linalg.data import row_slices
-from gnomon.linalg.solve import Cholesky, above_rounding
+from gnomon.linalg.solve import Cholesky, above_rounding, gaussian_log_odds
 from gnomon.models.strength.rule import RULE, TINY
 
 
@@ -90,6 +90,29 @@ def complete_with_votes(F, outputs: Outputs, weights, votes: Votes, counts) -> C
     together = Outputs(Y, np.ones(Y.shape, dtype=bool), labels)
     heavy = np.concatenate([weights, counts * votes.weights])
     return complete(F, together, heavy, np.concatenate([weights, counts]))
+
+
+def predictive_covariance(completion: Completion, outputs: Outputs, weights) -> np.ndarray:
+    """Covariance of the outputs of a new row; for classes such that their probabilities hold.
+
+    The covariance of many code vectors is hardly known from few labels, and what is known of it
+    is too narrow: it is drawn halfway to a sphere, and widened by the factor with the least log
+    loss of the labels of rows left out.
+    """
+    if outputs.labels is None or not outputs.Y.size:
+        return completion.covariance
+    most = max(1, len(outputs.Y) // RULE.most_labelled)
+    left_out, labels = (outputs.Y - completion.residuals)[::most], outputs.labels[::most]
+    _, first = np.unique(outputs.labels, return_index=True)
+    covariance = _shrunk(completion.covariance, RULE.predictive_shrinkage)
+    odds = gaussian_log_odds(left_out, covariance, outputs.Y[first])
+    losses = [weights[::most] @ _log_losses(odds / factor, labels) for factor in RULE.widenings]
+    return covariance * RULE.widenings[int(np.argmin(losses))]
+
+
+def _log_losses(odds, labels):
+    odds = odds - odds.max(axis=1, keepdims=True)
+    return np.log(np.exp(odds).sum(axis=1)) - odds[np.arange(len(odds)), labels]
 
 
 def class_weights(labels, weights) -> np.ndarray:
@@ -184,11 +207,11 @@ def _same_pattern(observed) -> list[np.ndarray]:
     return [np.flatnonzero(group.ravel() == g) for g in range(group.max() + 1)]
 
 
-def _shrunk(S):
+def _shrunk(S, share=RULE.shrinkage):
     """S (..., c, c) drawn towards a sphere of the same trace; I where it is zero."""
     c = S.shape[-1]
     level = np.trace(S, axis1=-2, axis2=-1)[..., None, None] / max(c, 1)
-    S = (1 - RULE.shrinkage) * S + RULE.shrinkage * level * np.eye(c)
+    S = (1 - share) * S + share * level * np.eye(c)
     return np.where(level > 0, S, np.eye(c))
 
 

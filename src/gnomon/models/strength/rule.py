@@ -29,6 +29,11 @@ class Rule(NamedTuple):
     least_penalty_of_numbers: float = 0.1
     # Share of the covariance of the residuals that is made spherical, as labelled rows are few.
     shrinkage: float = 0.1
+    # The same for predictions of classes, which lean on all of it: with a half, accuracy and log
+    # loss were best of a tenth, a half and a sphere (`benchmarks/calibration.py`).
+    predictive_shrinkage: float = 0.5
+    # Factors by which it is widened: with two labels a class rows left out ask for up to 30.
+    widenings: tuple[float, ...] = tuple(2.0 ** np.arange(0, 8, 0.5))
 
     # Stage 2. Shares of the energy below this are rounding, their directions are empty.
     no_energy: float = 1e-14

@@ -1,0 +1,131 @@
+"""Predicted classes and their probabilities with few labels, on rows that the fit has not seen.
+
+Seven of ten rows are given to the fit, some of them with their labels; the others are scored. Log
+loss and calibration error (ten bins) are those of `predict_proba`; the peer is multinomial
+logistic regression on 20 standardised principal components.
+
+    python benchmarks/calibration.py --repeats 10 --groups main other
+"""
+
+import argparse
+import warnings
+
+import numpy as np
+from sklearn.decomposition import PCA
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import supervision_sets as sets
+from gnomon import SPPCA, KernelSPPCA, LabelledOnly
+
+import measure
+
+GROUPS = {"main": sets.MAIN, "other": sets.OTHER, "wide": sets.WIDE}
+LABELS = (2, 5, 20)
+COMPONENTS = 10
+N_BINS = 10
+SEEN = 0.7
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--groups", nargs="*", default=["main"], choices=list(GROUPS))
+    parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument("--first", type=int, default=700, help="seed of the first repeat")
+    options = parser.parse_args()
+    if measure.data_folder() is None:
+        return
+    for group in options.groups:
+        run_group(group, options)
+
+
+def run_group(group, options):
+    cells = {}
+    for name in GROUPS[group]:
+        X, y, _ = sets.read(name)
+        for labels in LABELS:
+            if np.bincount(y).min() * SEEN >= labels + 1:
+                cells[name, labels] = run_task(X, y, labels, options)
+                print(name, labels, cells[name, labels].round(3).tolist(), flush=True)
+    methods = list(models((99, 99)))
+    rows = [_row(f"{name}, {labels}", found) for (name, labels), found in cells.items()]
+    rows.append(_row("mean", np.mean(list(cells.values()), axis=0)))
+    classes = {name: sets.read(name)[1].max() + 1 for name in GROUPS[group]}
+    above = [
+        sum(found[m, 1] > np.log(classes[name]) for (name, _), found in cells.items())
+        for m in range(len(methods))
+    ]
+    measure.write(
+        f"calibration_{group}",
+        f"Accuracy / log loss / calibration error on unseen rows, {group} sets",
+        ["set, labels a class", *methods],
+        rows,
+        [
+            f"{options.repeats} splits, seeds {options.first} and following; {COMPONENTS} "
+            "components. Log loss above that of a uniform guess in "
+            f"{', '.join(map(str, above))} of {len(cells)} tasks."
+        ],
+    )
+
+
+def models(shape):
+    q = min(COMPONENTS, *shape)
+    peer = make_pipeline(
+        PCA(min(20, min(shape) - 1), svd_solver="arpack", random_state=0),
+        StandardScaler(),
+        LabelledOnly(LogisticRegression(max_iter=2000)),
+    )
+    return {
+        "SPPCA": SPPCA(q, random_state=0),
+        "KernelSPPCA": KernelSPPCA(q, random_state=0),
+        "PCA + logistic": peer,
+    }
+
+
+def run_task(X, y, labels, options):
+    """Means over splits (methods, figures)."""
+    found = []
+    for seed in range(options.first, options.first + options.repeats):
+        rng = np.random.default_rng(seed)
+        order = rng.permutation(len(y))
+        train, test = np.split(order, [int(SEEN * len(y))])
+        known = draw(y[train], labels, rng)
+        fits = models((len(train), X.shape[1])).values()
+        found.append([score(model, X, y, train, test, known) for model in fits])
+    return np.mean(found, axis=0)
+
+
+def draw(y, labels, rng):
+    """Labels of some rows of each class, -1 elsewhere."""
+    known = np.full(len(y), -1)
+    for c in np.unique(y):
+        rows = rng.permutation(np.flatnonzero(y == c))[:labels]
+        known[rows] = c
+    return known
+
+
+def score(model, X, y, train, test, known):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X[train], known)
+        return figures(model.predict_proba(X[test]), model.classes_, y[test])
+
+
+def figures(P, classes, y):
+    """Accuracy, log loss and calibration error; a class never labelled has no probability."""
+    known = np.isin(y, classes)
+    P, y = P[known], np.searchsorted(classes, y[known])
+    hit, sure = P.argmax(axis=1) == y, P.max(axis=1)
+    loss = -np.mean(np.log(np.maximum(P[np.arange(len(y)), y], 1e-15)))
+    bins = np.minimum((sure * N_BINS).astype(int), N_BINS - 1)
+    gaps = [abs(np.sum(hit[bins == b]) - np.sum(sure[bins == b])) for b in range(N_BINS)]
+    return hit.mean(), loss, np.sum(gaps) / len(y)
+
+
+def _row(name, found):
+    return [name, *(" / ".join(f"{value:.3f}" for value in figure) for figure in found)]
+
+
+if __name__ == "__main__":
+    main()
