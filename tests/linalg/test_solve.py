@@ -1,7 +1,10 @@
+from threading import Barrier, Thread
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from gnomon.exceptions import NumericalError
 from gnomon.linalg.solve import (
@@ -9,6 +12,7 @@ from gnomon.linalg.solve import (
     above_rounding,
     fix_signs,
     gaussian_log_odds,
+    one_thread,
     preconditioned_solution,
 )
 
@@ -75,3 +79,37 @@ def test_log_odds_of_points_are_differences_of_log_densities(rng):
     odds = gaussian_log_odds(means, C, points)
     dense = np.array([[multivariate_normal(m, C).logpdf(c) for c in points] for m in means])
     assert_allclose(odds - odds[:, :1], dense - dense[:, :1], atol=1e-9)
+
+
+def blas_threads():
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+def test_small_algebra_runs_on_one_thread_and_what_was_set_comes_back():
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        with one_thread, one_thread:
+            assert blas_threads() == {1}
+        assert blas_threads() == before
+        with pytest.raises(ZeroDivisionError), one_thread:
+            1 / 0  # noqa: B018
+        assert blas_threads() == before
+
+
+def test_the_last_of_several_threads_sets_the_number_back():
+    together, seen = Barrier(4), []
+
+    @one_thread
+    def work():
+        together.wait()
+        seen.append(blas_threads())
+        together.wait()
+
+    before = blas_threads()
+    threads = [Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert blas_threads() == before
+    assert seen == [{1}] * 4

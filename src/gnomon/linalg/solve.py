@@ -3,10 +3,38 @@
 There is no inverse elsewhere.
 """
 
+from contextlib import ContextDecorator
+from threading import Lock
+
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
+from threadpoolctl import ThreadpoolController
 
 from gnomon.exceptions import NumericalError
+
+
+class _OneThread(ContextDecorator):
+    """One thread for BLAS while any thread of the process is inside; what was set before, after."""
+
+    def __init__(self):
+        self._lock, self._inside, self._limit = Lock(), 0, None
+
+    def __enter__(self):
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                self._limit = ThreadpoolController().limit(limits=1, user_api="blas")
+                self._limit.__enter__()
+
+    def __exit__(self, *error):
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limit.__exit__(*error)
+
+
+# Around hundreds of small products: waking other threads takes longer than most of them.
+one_thread = _OneThread()
 
 
 class Cholesky:

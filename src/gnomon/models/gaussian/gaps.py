@@ -18,7 +18,7 @@ from gnomon.exceptions import NumericalError
 from gnomon.inference.loop import Method, Run, anderson
 from gnomon.linalg.data import Matrix, Weighted, center, check_columns, check_spread
 from gnomon.linalg.eigen import from_dual, from_moments
-from gnomon.linalg.solve import Cholesky, stacked_covariances
+from gnomon.linalg.solve import Cholesky, one_thread, stacked_covariances
 from gnomon.stats.gaussian import NOISE_FLOOR
 
 # Numbers of the q x q matrices that are worked on at a time: few enough for the cache.
@@ -243,6 +243,7 @@ def fill(state: State, data: Patterns) -> tuple[np.ndarray, np.ndarray]:
     return values, deviations
 
 
+@one_thread
 def maximise(data: Patterns, q: int, loop, *, max_iter, tol) -> Run:
     """PPCA of what is observed, by EM with Anderson's mixing; ``tol`` is in nats per entry."""
     start = init(data, q)

@@ -19,7 +19,7 @@ from gnomon.inference.loop import Run, iterate
 from gnomon.linalg import graph
 from gnomon.linalg.data import Centered, as_data, center, check_spread, has_gaps
 from gnomon.linalg.mixed import Mixed
-from gnomon.linalg.solve import fix_signs
+from gnomon.linalg.solve import fix_signs, one_thread
 from gnomon.models.gaussian import fit as gaussian_fit
 from gnomon.models.gaussian import gaps as gaussian_gaps
 from gnomon.models.gaussian import ppca
@@ -122,6 +122,7 @@ def _by_em(mixed, total, settings, loop):
     return View(ppca.canonical(view.W), view.sigma2), run
 
 
+@one_thread
 def _fit_learnt(problem, settings, loop):
     """The learnt model, or PPCA where a permuted graph explains the rows as well."""
     X, A = _in_near_order(problem)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gnomon.inference.loop import Method, Run, anderson
+from gnomon.linalg.solve import one_thread
 from gnomon.models.gaussian import gaps
 from gnomon.models.sppca.statistics import Noise, State, floors, learnt_levels, noise_for, tied
 
@@ -35,6 +36,7 @@ def maximise(problem, settings, loop) -> tuple[Run, Noise]:
     return run, noise
 
 
+@one_thread
 def climb(data, start, noise, *, max_iter, tol, loop, finish=lambda state: state) -> Run:
     """The run of EM on a table, with ``tol`` in nats per observed entry.
 

@@ -5,12 +5,14 @@ by `choice`, and `closed_form` does the rest. Gaps are filled by PPCA before; th
 on, from what the filled rows give, to the maximum of the likelihood of the observed entries.
 """
 
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
 
 from gnomon.inference.loop import Run
 from gnomon.linalg.data import center, check_spread, has_gaps, weighted
+from gnomon.linalg.solve import one_thread
 from gnomon.models.sppca.fit import Problem, SppcaFit
 from gnomon.models.strength import closed_form, gaps
 from gnomon.models.strength.choice import Choice, Curve, choose
@@ -74,11 +76,14 @@ def _fit_with_gaps(problem, settings, loop):
 def _space(X, weights, settings):
     q = settings.n_components
     mean, X = center(weighted(X, weights))
-    space = closed_form.principal_space(mean, X, n_directions(q), settings.rng, leading=q)
+    # Of a sparse X only thin blocks are dense, too small to share between threads.
+    with one_thread if X.is_sparse else nullcontext():
+        space = closed_form.principal_space(mean, X, n_directions(q), settings.rng, leading=q)
     check_spread(space.total)
     return space
 
 
+@one_thread
 def _supervise(space, outputs, settings):
     """The strength, chosen where it is not given, and the closed form."""
     q = settings.n_components

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gnomon.inference.loop import Method, Run, anderson, iterate
+from gnomon.linalg.solve import one_thread
 from gnomon.models.gaussian import gaps as observed
 from gnomon.models.sppca.fit import SppcaFit
 from gnomon.models.sppca.statistics import State
@@ -102,6 +103,7 @@ def start(joint: Joint, filled: Filled, model: SppcaFit) -> observed.State:
     )
 
 
+@one_thread
 def climb(joint: Joint, start: observed.State, settings, loop) -> Run:
     """EM with Anderson's mixing; the tolerance is in nats per observed entry."""
     method = Method(start, partial(step, joint=joint))

@@ -1,0 +1,82 @@
+"""Wall time of fits with the threads that BLAS takes by default, over that with one thread.
+
+python benchmarks/threads.py
+"""
+
+import warnings
+
+import numpy as np
+from scipy import sparse
+from sklearn.datasets import load_digits
+from threadpoolctl import threadpool_limits
+
+from gnomon import BSDR, DCAGM, PPCA, PRPCA, SPPCA, KernelSPPCA, Links
+
+import measure
+
+
+def main():
+    rows = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, fit in cases().items():
+            seconds = measure.alternate({"default": fit, "one": on_one_thread(fit)}, repeats=5)
+            ratio = seconds["default"] / seconds["one"]
+            rows.append(
+                [name, f"{seconds['default']:.3f}", f"{seconds['one']:.3f}", f"{ratio:.2f}"]
+            )
+            print(" | ".join(rows[-1]), flush=True)
+    measure.write(
+        "threads",
+        "Seconds of a fit with default threads and with one",
+        ["fit", "default", "one thread", "ratio"],
+        rows,
+        ["Least of five, measured in turn."],
+    )
+
+
+def on_one_thread(fit):
+    def run():
+        with threadpool_limits(1):
+            fit()
+
+    return run
+
+
+def cases():
+    X, y = load_digits(return_X_y=True)
+    rng = np.random.default_rng(0)
+    some = np.where(rng.random(len(y)) < 0.2, y, -1)
+    gaps = np.where(rng.random((600, 64)) < 0.1, np.nan, X[:600])
+    dense = rng.standard_normal((200_000, 100)).astype(np.float32)
+    few = np.where(rng.random(len(dense)) < 0.01, dense[:, 0] > 0, -1)
+    found = {
+        "PPCA, digits with gaps": lambda: PPCA(5).fit(gaps),
+        "PPCA, 200,000 x 100": lambda: PPCA(10).fit(dense),
+        "SPPCA, digits": lambda: SPPCA(5).fit(X, some),
+        "SPPCA, 200,000 x 100": lambda: SPPCA(5).fit(dense, few),
+        "KernelSPPCA, digits": lambda: KernelSPPCA(5).fit(X, some),
+        "DCAGM, digits": lambda: DCAGM(5).fit(X, some),
+        "BSDR, digits": lambda: BSDR(5, random_state=0).fit(X, some),
+    }
+    return found | (cases_of_papers() if measure.data_folder() else {})
+
+
+def cases_of_papers():
+    from load import load, tfidf  # of the folder GNOMON_DATA
+
+    text, cora = load("ng20"), load("cora")
+    T, y = sparse.csr_array(tfidf(text["X"])), text["y"]
+    some = np.where(np.random.default_rng(0).random(len(y)) < 0.05, y, -1)
+    content, links = sparse.csr_array(cora["X"], dtype=float), Links(cora["A"])
+    learnt = PRPCA(5, relation="learnt", tol=1e-6, own_components=20)
+    likelihood = SPPCA(10, supervision="likelihood")
+    return {
+        "SPPCA, 20 newsgroups": lambda: SPPCA(10).fit(T, some),
+        "SPPCA by likelihood, 20 newsgroups": lambda: likelihood.fit(T, some),
+        "PRPCA learnt, cora": lambda: learnt.fit(content, links=links),
+    }
+
+
+if __name__ == "__main__":
+    main()
