@@ -714,3 +714,11 @@ def test_probabilities_from_few_labels_hold_on_unseen_rows(model, labels):
     assert log_loss(truth[test], P) < 1.2
     sure = P.max(axis=1)
     assert abs(sure.mean() - np.mean(P.argmax(axis=1) == truth[test])) < 0.15
+
+
+def test_at_full_strength_the_posterior_given_y_is_the_limit_of_strengths_below(rng):
+    y = np.arange(60) % 3
+    X = rng.standard_normal((60, 6)) + 2 * np.eye(6)[y]
+    below, full = (SPPCA(2, supervision=s).fit(X, y).posterior(X, y) for s in (1 - 1e-7, 1.0))
+    assert_allclose(full.mean, below.mean, atol=1e-4)
+    assert_allclose(full.covariance, 0, atol=1e-12)

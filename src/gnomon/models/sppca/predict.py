@@ -105,11 +105,18 @@ def completed_posterior(model: SppcaFit, X, Y, observed) -> tuple[np.ndarray, np
     if observed.any():
         given = outputs_given(model, X)
         surprise = (fill(given, Y, observed)[0] - given.mean) @ model.whitener
-        weights = model.state.W_y / model.state.sigma2_y[:, None]
-        mean = mean + surprise @ weights @ model.latent_covariance * stretch
+        mean = mean + surprise @ _output_gain(model) * stretch
     if len(covariances) == 1:
         return mean, np.broadcast_to(covariances[0], (len(mean), *own.shape))
     return mean, covariances[pattern]
+
+
+def _output_gain(model):
+    """What z gains from outputs other than expected (c, q); without noise they give z alone."""
+    W_y, level = model.state.W_y, model.state.sigma2_y
+    if np.all(level > np.finfo(float).eps * np.sum(W_y**2)):
+        return W_y / level[:, None] @ model.latent_covariance
+    return np.linalg.pinv(W_y).T
 
 
 def _stretch(model):
