@@ -19,6 +19,9 @@ from gnomon.models.strength.choice import Choice, Curve, choose
 from gnomon.models.strength.closed_form import PrincipalSpace, n_directions
 from gnomon.models.strength.completion import Outputs
 
+# Entries of a dense X up to which one thread finds its directions sooner than two.
+SMALL = 2**22
+
 
 class Settings(NamedTuple):
     """Number of components, strength in [0, 1] or "auto", scale of coordinates, when to stop."""
@@ -77,7 +80,8 @@ def _space(X, weights, settings):
     q = settings.n_components
     mean, X = center(weighted(X, weights))
     # Of a sparse X only thin blocks are dense, too small to share between threads.
-    with one_thread if X.is_sparse else nullcontext():
+    alone = X.is_sparse or X.shape[0] * X.shape[1] <= SMALL
+    with one_thread if alone else nullcontext():
         space = closed_form.principal_space(mean, X, n_directions(q), settings.rng, leading=q)
     check_spread(space.total)
     return space
