@@ -700,9 +700,18 @@ def test_a_single_class_is_predicted_with_gaps_too(rng, supervision):
     assert_array_equal(model.predict(X), np.full(9, "a"))
 
 
-@pytest.mark.parametrize("model", [SPPCA(5), KernelSPPCA(5)], ids=["SPPCA", "KernelSPPCA"])
-@pytest.mark.parametrize("labels", [2, 5])
-def test_probabilities_from_few_labels_hold_on_unseen_rows(model, labels):
+@pytest.mark.parametrize(
+    ("model", "labels", "loss", "gap"),
+    [
+        (SPPCA(5), 2, 1.0, 0.1),
+        (SPPCA(5), 5, 0.26, 0.02),
+        (KernelSPPCA(5), 2, 1.3, 0.15),
+        (KernelSPPCA(5), 5, 0.2, 0.02),
+    ],
+    ids=str,
+)
+def test_probabilities_from_few_labels_hold_on_unseen_rows(model, labels, loss, gap):
+    """Without widening the losses are 1.30, .29, 2.08, .31, and the gaps .14, .04, .17, .03."""
     X, truth = load_digits(return_X_y=True)
     rng = np.random.default_rng(3)
     train, test = np.split(rng.permutation(len(truth)), [1000])
@@ -711,9 +720,8 @@ def test_probabilities_from_few_labels_hold_on_unseen_rows(model, labels):
         rows = np.flatnonzero(truth[train] == c)[:labels]
         y[rows] = c
     P = clone(model).fit(X[train], y).predict_proba(X[test])
-    assert log_loss(truth[test], P) < 1.2
-    sure = P.max(axis=1)
-    assert abs(sure.mean() - np.mean(P.argmax(axis=1) == truth[test])) < 0.15
+    assert log_loss(truth[test], P) < loss
+    assert abs(P.max(axis=1).mean() - np.mean(P.argmax(axis=1) == truth[test])) < gap
 
 
 def test_at_full_strength_the_posterior_given_y_is_the_limit_of_strengths_below(rng):

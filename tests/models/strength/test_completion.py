@@ -191,3 +191,13 @@ def test_the_covariance_of_numbers_is_that_of_their_residuals(rows):
     F, Y, observed, ones = rows
     fit = completed(F, Y, observed, ones)
     assert predictive_covariance(fit, Outputs(Y, observed), ones) is fit.covariance
+
+
+def test_a_class_without_a_row_here_does_not_shift_the_others(classes):
+    F, outputs, _ = classes
+    ones, there = np.ones(24), outputs.labels != 1
+    some = outputs.rows(there)
+    renumbered = some._replace(labels=np.unique(some.labels, return_inverse=True)[1])
+    fit = complete(F[there], renumbered, ones[there])
+    expected = predictive_covariance(fit, renumbered, ones[there])
+    assert_allclose(predictive_covariance(fit, some, ones[there]), expected)

@@ -102,11 +102,14 @@ def predictive_covariance(completion: Completion, outputs: Outputs, weights) -> 
     if outputs.labels is None or not outputs.Y.size:
         return completion.covariance
     most = max(1, len(outputs.Y) // RULE.most_labelled)
-    left_out, labels = (outputs.Y - completion.residuals)[::most], outputs.labels[::most]
-    _, first = np.unique(outputs.labels, return_index=True)
+    left_out = (outputs.Y - completion.residuals)[::most]
+    # A class may have no row here, so that its number is not its place among the others.
+    _, first, place = np.unique(outputs.labels, return_index=True, return_inverse=True)
     covariance = _shrunk(completion.covariance, RULE.predictive_shrinkage)
     odds = gaussian_log_odds(left_out, covariance, outputs.Y[first])
-    losses = [weights[::most] @ _log_losses(odds / factor, labels) for factor in RULE.widenings]
+    losses = [
+        weights[::most] @ _log_losses(odds / factor, place[::most]) for factor in RULE.widenings
+    ]
     return covariance * RULE.widenings[int(np.argmin(losses))]
 
 
