@@ -29,8 +29,8 @@ class Rule(NamedTuple):
     least_penalty_of_numbers: float = 0.1
     # Share of the covariance of the residuals that is made spherical, as labelled rows are few.
     shrinkage: float = 0.1
-    # The same for probabilities of classes, which lean on all of it: by hand, between a tenth, which
-    # is far too sure, and a sphere, which forgets what outputs have in common.
+    # The same for probabilities of classes, which lean on all of it: by hand, between a tenth,
+    # which is far too sure, and a sphere, which forgets what outputs have in common.
     predictive_shrinkage: float = 0.5
     # Factors by which it is widened: from none to nearly even probabilities.
     widenings: tuple[float, ...] = tuple(2.0 ** np.arange(0, 8, 0.5))
