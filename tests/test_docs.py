@@ -1,6 +1,7 @@
 """The documentation names what there is, and what it says runs."""
 
 import re
+import tomllib
 from inspect import isfunction
 from pathlib import Path
 
@@ -59,6 +60,28 @@ def test_the_code_on_the_first_pages_runs(page, tmp_path, monkeypatch):
     for block in re.findall(r"```python\n(.*?)```", text, re.S):
         exec(compile(block, page, "exec"), names)
     plt.close("all")
+
+
+def test_what_is_installed_has_the_name_of_the_distribution():
+    """The project that an index has under the name gnomon is another one."""
+    texts = [ROOT / "README.md", ROOT / "pyproject.toml", *DOCS.rglob("*.md"), *EXAMPLES]
+    texts += [*(ROOT / "src").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
+    wrong = re.compile(r"""(?:pip install.*|["'])\bgnomon\[""")
+    found = [str(path) for path in texts if wrong.search(path.read_text(encoding="utf-8"))]
+    assert found == []
+
+
+def test_extras_are_on_the_page_of_the_installation():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["name"] == "gnomon-learn"
+    extras = project["optional-dependencies"]
+    page = (DOCS / "installation.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", page, re.M))
+    assert set(rows) == set(extras)
+    for extra in set(extras) - {"all"}:
+        packages = [re.match(r"[\w-]+", need)[0] for need in extras[extra]]
+        assert [name for name in packages if name not in rows[extra]] == []
+    assert set(extras["all"][0].partition("[")[2].rstrip("]").split(",")) == set(extras) - {"all"}
 
 
 def test_every_key_that_a_page_cites_is_in_the_references():

@@ -98,7 +98,15 @@ def test_the_command_without_its_packages_says_what_to_install():
     code = "import sys; sys.modules['typer'] = None; import gnomon.tools.cli"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert found.returncode == 1
-    assert found.stderr.strip() == "gnomon: the command needs more: pip install 'gnomon[cli]'"
+    assert found.stderr.strip() == (
+        "gnomon: the command needs more: pip install 'gnomon-learn[cli]', or '.[cli]' in a clone"
+    )
+
+
+def test_python_runs_the_command_as_a_module():
+    command = [sys.executable, "-m", "gnomon", "--version"]
+    found = subprocess.run(command, capture_output=True, text=True)
+    assert found.stdout.startswith("gnomon "), found.stderr
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from gnomon.estimators import Classes, as_array, as_floats, kind_of, read_classes
+from gnomon.exceptions import how_to_install
 
 # Okabe and Ito's colours, told apart with every common kind of colour blindness; their yellow
 # is too faint on white, so a dark brown stands for it; black is for what lies over points.
@@ -46,9 +47,7 @@ def pyplot():
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise ImportError(
-            "gnomon.displays needs matplotlib; install it with: pip install 'gnomon[plot]'"
-        ) from error
+        raise ImportError(f"gnomon.displays needs matplotlib: {how_to_install('plot')}") from error
     return plt
 
 

@@ -10,10 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
+from gnomon.exceptions import how_to_install
+
 try:
     import typer
 except ImportError as error:
-    raise SystemExit("gnomon: the command needs more: pip install 'gnomon[cli]'") from error
+    raise SystemExit(f"gnomon: the command needs more: {how_to_install('cli')}") from error
 
 import gnomon
 

@@ -18,7 +18,7 @@ import scipy
 import sklearn
 
 import gnomon
-from gnomon.exceptions import ModelFileError
+from gnomon.exceptions import ModelFileError, how_to_install
 from gnomon.inference.checkpoint import write_atomically
 from gnomon.tools.encoding import ANY, Decoder, Encoder
 
@@ -269,7 +269,7 @@ def _safetensors():
     try:
         import safetensors.numpy
     except ImportError as error:
-        raise ImportError("model files need safetensors: pip install 'gnomon[files]'") from error
+        raise ImportError(f"model files need safetensors: {how_to_install('files')}") from error
     return safetensors.numpy
 
 
