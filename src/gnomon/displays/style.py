@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from gnomon.estimators import Classes, as_array, as_floats, kind_of, read_classes
+from gnomon.estimators import Classes, as_array, as_floats, count, kind_of, read_classes
 from gnomon.exceptions import how_to_install
 
 # Okabe and Ito's colours, told apart with every common kind of colour blindness; their yellow
@@ -103,7 +103,7 @@ def read_target(y, n_samples) -> Target | None:
         raise ValueError(f"y has shape {values.shape}; pass one column, for example y[:, 0]")
     values = values.reshape(-1)
     if len(values) != n_samples:
-        raise ValueError(f"y has {len(values)} rows, the embedding has {n_samples}")
+        raise ValueError(f"y has {count(len(values), 'row')}, the embedding has {n_samples}")
     if kind_of(values) == "numeric":
         return Target(None, as_floats(values))
     return Target(read_classes(values, n_samples), values)

@@ -17,6 +17,7 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import column_or_1d
 
+from gnomon.estimators._door import count
 from gnomon.linalg.standardize import varies
 from gnomon.models.sppca.predict import class_log_odds
 
@@ -190,7 +191,8 @@ def read_like(y, n_samples, coding: Coding) -> tuple[np.ndarray, np.ndarray]:
         return _contrast_columns(labels, len(coding.classes))
     values, _ = _as_columns(y, n_samples)
     if values.shape[1] != len(coding.center):
-        raise ValueError(f"y has {values.shape[1]} outputs; accepted are {len(coding.center)}")
+        outputs = count(values.shape[1], "output")
+        raise ValueError(f"y has {outputs}; accepted are {len(coding.center)}")
     return _standardise(values, coding), np.isfinite(values)
 
 
@@ -406,7 +408,7 @@ def _no_targets(n_samples):
 
 def _check_rows(y, n_samples):
     if y.shape[0] != n_samples:
-        raise ValueError(f"y has {y.shape[0]} rows, X has {n_samples}; both must be equal")
+        raise ValueError(f"y has {count(y.shape[0], 'row')}, X has {n_samples}; both must be equal")
 
 
 def _as_columns(y, n_samples):

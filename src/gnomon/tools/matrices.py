@@ -49,7 +49,7 @@ def _npz(path):
     if target.shape != matrix.shape[:1]:
         raise TableError(
             f"{path} has {names[0]!r} of shape {target.shape}; "
-            f"one value for each of the {matrix.shape[0]} rows is wanted"
+            f"one value a row is wanted, {matrix.shape[0]:,} in all"
         )
     return matrix, {"target": pa.chunked_array([pa.array(target)])}, None
 

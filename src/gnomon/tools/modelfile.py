@@ -18,6 +18,7 @@ import scipy
 import sklearn
 
 import gnomon
+from gnomon.estimators import count
 from gnomon.exceptions import ModelFileError, how_to_install
 from gnomon.inference.checkpoint import write_atomically
 from gnomon.tools.encoding import ANY, Decoder, Encoder
@@ -189,7 +190,7 @@ def _content(path) -> bytes:
             raise ModelFileError(f"is not a gnomon model file{_looks_like(start)}")
         size = _header_size(start)
         if size > min(MAX_HEADER, status.st_size - 8):
-            raise ModelFileError(f"is damaged: it announces a header of {size} bytes")
+            raise ModelFileError(f"is damaged: it announces a header of {count(size, 'byte')}")
         return start + file.read(os.fstat(file.fileno()).st_size - 9)
 
 
