@@ -67,6 +67,8 @@ class KernelSPPCA(ScoresOutputs, PredictsOutputs, IterativeFit, MeasuredByKernel
     target_mean_ : ndarray of shape (n_outputs,)
     target_covariance_ : ndarray of shape (n_outputs, n_outputs)
         Covariance of the coded outputs given x.
+    target_widening_ : ndarray of shape (n_outputs,)
+        For "likelihood" and numbers: how much larger the variances are, as in `SPPCA`.
     target_coding_ : Coding
         How y became columns.
     classes_ : ndarray of shape (n_classes,)
@@ -158,6 +160,7 @@ class KernelSPPCA(ScoresOutputs, PredictsOutputs, IterativeFit, MeasuredByKernel
         if self.supervision == "likelihood":
             found = self._fit_likelihood(F, targets, q)
             self._keep(features, found, "likelihood", targets.coding, X.dtype)
+            self._keep_widening(X, *targets[:2], None, q)
         else:
             space = _space(F, getattr(features, "energies_", None), q, rng)
             found = self._fit_strength(space, targets, q, rng)
@@ -239,7 +242,7 @@ class KernelSPPCA(ScoresOutputs, PredictsOutputs, IterativeFit, MeasuredByKernel
         self.input_share_ = fitted.input_share
         self.target_share_ = fitted.target_share
         self.supervision_ = strength
-        for name in (*OF_KERNEL, "classes_", "supervision_curve_"):
+        for name in (*OF_KERNEL, "classes_", "supervision_curve_", "target_widening_"):
             vars(self).pop(name, None)
             if hasattr(features, name):
                 setattr(self, name, getattr(features, name))

@@ -122,6 +122,9 @@ class SPPCA(ScoresOutputs, PredictsOutputs, IterativeFit, LinearGaussianModel):
     target_mean_ : ndarray of shape (n_outputs,)
     target_covariance_ : ndarray of shape (n_outputs, n_outputs)
         Covariance of the coded outputs given x.
+    target_widening_ : ndarray of shape (n_outputs,)
+        For "likelihood" and numbers: how much larger than this covariance says the variances
+        of the predictions are, as labelled rows show; `predict` counts with it.
     target_components_ : ndarray of shape (n_components, n_outputs)
         Loadings W_y' of the coded outputs, of the completed ones unless "likelihood".
     target_noise_variance_ : ndarray of shape (n_outputs,)
@@ -227,6 +230,7 @@ class SPPCA(ScoresOutputs, PredictsOutputs, IterativeFit, LinearGaussianModel):
             found = fit(problem, settings, self._iterate)
             self._keep(X.dtype, coding, found, "likelihood", found.n_passes)
             self.log_likelihood_ = found.log_likelihood
+            self._keep_widening(*problem[:3], problem.weights, settings.n_components)
             self._warn_at_floor(*found.at_floor)
         else:
             found = strength.fit(problem, self._strength_settings(settings), self._iterate)
@@ -437,7 +441,7 @@ class SPPCA(ScoresOutputs, PredictsOutputs, IterativeFit, LinearGaussianModel):
         self.target_share_ = fitted.target_share
         self.supervision_ = strength
         self.n_passes_ = passes
-        for name in ("classes_", "supervision_curve_", "log_likelihood_"):
+        for name in ("classes_", "supervision_curve_", "log_likelihood_", "target_widening_"):
             vars(self).pop(name, None)
         if coding.kind == "classes":
             self.classes_ = coding.classes
