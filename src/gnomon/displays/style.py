@@ -6,8 +6,8 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from gnomon._lazy import import_extra
 from gnomon.estimators import Classes, as_array, as_floats, count, kind_of, read_classes
-from gnomon.exceptions import how_to_install
 
 # Okabe and Ito's colours, told apart with every common kind of colour blindness; their yellow
 # is too faint on white, so a dark brown stands for it; black is for what lies over points.
@@ -44,11 +44,7 @@ def marker(label) -> str:
 
 def pyplot():
     """matplotlib.pyplot, imported now and not before."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(f"gnomon.displays needs matplotlib: {how_to_install('plot')}") from error
-    return plt
+    return import_extra("matplotlib.pyplot", "plot", "gnomon.displays")
 
 
 def axes_or_new(ax, **subplots):

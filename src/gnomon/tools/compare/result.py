@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from gnomon._lazy import import_extra
 from gnomon.displays.style import GREY, axes_or_new, colour, marker
 from gnomon.estimators import check_option, count
 from gnomon.tools.compare.trials import Outcome, Row
@@ -81,8 +82,7 @@ class Comparison:
         frame : pandas.DataFrame
             The columns are the fields of `Row`.
         """
-        import pandas
-
+        pandas = import_extra("pandas", "cli", "to_frame")
         return pandas.DataFrame(list(self.rows), columns=list(Row._fields))
 
     def snippet(self) -> str:
