@@ -254,7 +254,9 @@ def inspect(console, *, model_path, details):
     """Say what is in a model file."""
     from gnomon.tools.inspection import for_people, for_programs
 
-    say = for_programs if console.as_json else partial(for_people, details=details)
+    say = (
+        for_programs if console.as_json else partial(for_people, describe=describe, details=details)
+    )
     console.result(modelfile.read(model_path, lambda file: say(file, model_path)))
 
 

@@ -9,7 +9,6 @@ from datetime import datetime
 
 import gnomon
 from gnomon.estimators import count
-from gnomon.tools.commands import describe
 from gnomon.tools.compare.scoring import Score
 
 # As many columns, and levels of one, as can be taken in at a glance.
@@ -67,8 +66,8 @@ def _columns(recipe, asked):
     return found + [{"name": n, "use": "left out", "reason": r} for n, r in left_out.items()]
 
 
-def for_people(file, path, *, details=False) -> dict:
-    """What a person wants to know, a line or a few for each name."""
+def for_people(file, path, *, describe, details=False) -> dict:
+    """What a person wants to know, a line or a few for each name; ``describe`` words a score."""
     known = for_programs(file, path)
     score, versions = known["held out"], known["versions"]
     pairs = {
