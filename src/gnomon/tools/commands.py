@@ -3,7 +3,6 @@
 import shlex
 import sys
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -254,10 +253,12 @@ def inspect(console, *, model_path, details):
     """Say what is in a model file."""
     from gnomon.tools.inspection import for_people, for_programs
 
-    say = (
-        for_programs if console.as_json else partial(for_people, describe=describe, details=details)
-    )
-    console.result(modelfile.read(model_path, lambda file: say(file, model_path)))
+    def said(file):
+        if console.as_json:
+            return for_programs(file, model_path)
+        return for_people(file, model_path, describe=describe, details=details)
+
+    console.result(modelfile.read(model_path, said))
 
 
 def _write_report(console, path, subject, *, command=None, comparison=None):
