@@ -18,12 +18,3 @@ def test_a_package_that_is_missing_is_named_with_its_extra(monkeypatch):
 
 def test_a_package_that_is_there_is_given():
     assert import_extra("json.decoder", "cli", "this") is sys.modules["json.decoder"]
-
-
-@pytest.mark.parametrize("module", ["matplotlib.pyplot", "matplotlib"])
-def test_displays_say_what_they_need(monkeypatch, module):
-    from gnomon.displays import style
-
-    monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ImportError, match=r"gnomon.displays needs matplotlib: .*\[plot\]"):
-        style.pyplot()
