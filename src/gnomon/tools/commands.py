@@ -78,26 +78,27 @@ def _fitted(console, asked, ready):
 
 def _written(console, folder, model, table, ready, asked, X):
     """Write embedding and predictions; the subject of the report, scored."""
-    more = {} if ready.y is None else {asked.target: ready.y}
+    more = {} if ready.y is None else prepare.target_columns(asked, ready.y)
     with console.stage("placing the rows"):
         batches = write.embedding_batches(model, X, ready.ids, more)
         console.wrote(write.write_batches(folder / "embedding.csv", batches))
-    _write_predictions(console, folder / "predictions.csv", model, X, ready)
+    _write_predictions(console, folder / "predictions.csv", model, X, ready, asked)
     score = _score(console, model, X, ready)
     subject = Subject.of(model, table, ready, asked, X, note=console.note)
     subject.score = score
     return subject
 
 
-def _write_predictions(console, path, model, X, ready):
-    """Predictions for the rows without a label, if there are any."""
+def _write_predictions(console, path, model, X, ready, asked):
+    """Predictions for the rows that lack a label, or one of several, if there are any."""
     if ready.y is None or not hasattr(model, "predict"):
         return
     rows = np.flatnonzero(~ready.labelled)
     if len(rows) == 0:
         return
     with console.stage("predicting"):
-        batches = write.prediction_batches(model, X, ready.ids, rows)
+        what = {"kind": ready.kind, "names": asked.targets}
+        batches = write.prediction_batches(model, X, ready.ids, rows, **what)
         console.wrote(write.write_batches(path, batches))
 
 
@@ -125,7 +126,8 @@ def predict(console, *, model_path, path, out, reading):
             f"{type(saved.model).__name__} predicts nothing; fit a model with --target"
         )
     out = out or Path(f"{path.stem}-predictions.csv")
-    _write(console, out, write.prediction_batches(saved.model, X, ids), len(ids))
+    what = {"kind": saved.asked.task, "names": saved.asked.targets}
+    _write(console, out, write.prediction_batches(saved.model, X, ids, **what), len(ids))
 
 
 def impute(console, *, model_path, path, out, reading):
@@ -237,7 +239,7 @@ def inspect(console, *, model_path):
         "model": model["estimator"],
         "format": file.document["format"],
         "parameters": ", ".join(f"{k}={v}" for k, v in model["params"].items() if v is not None),
-        "target": asked.get("target"),
+        "target": ", ".join(prepare.Question(target=asked.get("target")).targets) or None,
         "attributes": ", ".join(model["attributes"]),
         "versions": ", ".join(f"{k} {v}" for k, v in file.document["versions"].items()),
         "arrays": f"{len(file.arrays)}, {sum(a.nbytes for a in file.arrays.values())} bytes",
@@ -320,8 +322,10 @@ def _check(name, asked, ready):
         raise TableError(f"--model {name!r}; accepted are auto, {', '.join(MODELS)}")
     if name in ("dcagm", "bsdr") and ready.y is None:
         raise TableError(f"--model {name} learns from labels; name their column with --target")
-    if name == "dcagm" and ready.kind == "numeric":
-        raise TableError(f"--model dcagm predicts classes; {asked.target!r} holds numbers")
+    if name == "dcagm" and ready.kind in ("numeric", "multilabel"):
+        what = "numbers" if ready.kind == "numeric" else "yes and no"
+        held = f"{', '.join(map(repr, asked.targets))} hold{'s' * (len(asked.targets) == 1)}"
+        raise TableError(f"--model dcagm predicts classes; {held} {what}")
     for option, only in (("links", "prpca"), ("chunks", "dcagm")):
         if getattr(asked, option) is not None and name != only:
             raise TableError(f"--{option} is for {only}, not for {name}")
