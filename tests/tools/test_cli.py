@@ -5,7 +5,6 @@ import json
 import re
 import subprocess
 import sys
-from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -784,12 +783,11 @@ def test_every_command_takes_several_targets(spectra, tmp_path):
 def test_the_code_of_the_report_reads_the_same_targets(spectra, tmp_path):
     out, leave = tmp_path / "out", ("--ignore", "ripe", "--ignore", "sweet")
     run("fit", spectra, *THREE, *leave, "-k", "2", "--out", out)
-    code = html.unescape(
-        re.search(r"import gnomon\n.*?\n</", (out / "report.html").read_text(), re.S)[0]
-    )
+    page = (out / "report.html").read_text()
+    code = html.unescape(re.search(r"import gnomon\n.*?\n</", page, re.S)[0])
     found: dict = {}
-    with pytest.warns(UserWarning, match="left out") if "ignore" not in code else nullcontext():
-        exec(code.rpartition("\n")[0], found)
+    exec(code.rpartition("\n")[0], found)
+    assert found["table"].y.shape == (80, 3)
     assert_allclose(found["Z"][:, 0], rows(out / "embedding.csv")["z1"], atol=1e-6)
 
 
@@ -818,3 +816,19 @@ def test_targets_of_different_kinds_are_refused(spectra, text):
     assert "the target 'fat' has" in refused
     refused = fails("fit", spectra, *THREE, "-m", "dcagm", *out)
     assert "dcagm predicts classes; 'fat', 'water', 'protein' hold numbers" in refused
+
+
+def test_a_gap_is_an_empty_cell_of_the_table(text, tmp_path):
+    soils = ["sand", "clay", "loam", "peat", "rock"]
+    lines = [f"{i % 7},{i * i % 11},{soils[i % 5]}" for i in range(40)]
+    lines[3], lines[8] = "3,9,", "1,,"
+    table, out = text("\n".join(["a,b,soil", *lines])), tmp_path / "out"
+    run("fit", table, "-k", "2", "--out", out)
+    page = (out / "report.html").read_text()
+    assert "3 cells are empty, in 2 columns." in page
+    assert "2.5%</" in page, "three of 120"
+    notes = run("fit", table, "-t", "a", "-m", "kernel-sppca", "-k", "2", "--out", out).stderr
+    assert "KernelSPPCA takes no gaps; 3 were filled" in notes
+    run("fit", table, "-k", "2", "--out", out)
+    filled = run("impute", out / "model.gnomon", table, "--out", tmp_path / "filled.csv")
+    assert "3 gaps filled" in filled.stderr

@@ -212,15 +212,13 @@ def test_indicators_are_numbers_where_that_is_said(several):
 def test_a_value_that_means_no_label_means_it_in_every_target(several):
     table, asked = several(u=[-9.0, 1.5, 3.0, 2.0], v=[4, -9, 7, 9])
     ready, _ = read(table, asked._replace(unlabelled="-9"))
-    assert np.isnan(ready.y).tolist() == [[True, False], [False, True], [False, False]] + [
-        [False, False]
-    ]
+    assert np.argwhere(np.isnan(ready.y)).tolist() == [[0, 0], [1, 1]]
 
 
 def test_each_of_several_targets_must_vary_and_have_values(several):
-    with pytest.raises(TableError, match="the target 'v' of .* has no value"):
+    with pytest.raises(TableError, match=r"the target 'v' of .* has no value"):
         read(*several(u=[1.5, 2.0, 3.0], v=pa.array([None, None, None], pa.float64())))
-    with pytest.raises(TableError, match="the target 'v' of .* has only one value"):
+    with pytest.raises(TableError, match=r"the target 'v' of .* has only one value"):
         read(*several(u=[1.5, 2.0, 3.0], v=[7.5, 7.5, None]))
 
 

@@ -16,7 +16,7 @@ from gnomon.tools import modelfile, prepare, write
 from gnomon.tools.compare.scoring import LARGE, held_out
 from gnomon.tools.dimension import DimensionChoice
 from gnomon.tools.prepare import PreparedTable, Question, without_gaps
-from gnomon.tools.recipe import apply
+from gnomon.tools.recipe import apply, gap_counts
 from gnomon.tools.report.page import Subject, write_report
 from gnomon.tools.tables import open_table
 
@@ -139,7 +139,8 @@ def impute(console, *, model_path, path, out, reading):
         raise TableError(f"{path} is sparse or too large to fill; a dense table is wanted")
     with console.stage("filling"):
         filled, deviations = saved.model.impute(X, return_std=True)
-    console.say(f"{int(np.isnan(X).sum())} gaps filled")
+    gaps = sum(gap_counts(saved.recipe, X).values())
+    console.say(f"{gaps} gap{'s' * (gaps != 1)} filled")
     out = out or Path(f"{path.stem}-filled.csv")
     columns = write.imputed_columns(saved.recipe, table, filled, deviations)
     _write(console, out, [columns], len(filled))
@@ -374,8 +375,9 @@ def fill_gaps(model, X, recipe, note):
     """X as the model takes it: one that takes no gaps gets column means of the fit, and a note."""
     if get_tags(model).input_tags.allow_nan or not has_gaps(X):
         return X
-    gaps = int(np.isnan(X).sum())
-    note(f"{type(model).__name__} takes no gaps; {gaps} were filled with column means")
+    gaps = sum(gap_counts(recipe, X).values())
+    filled = f"{gaps} {'was' if gaps == 1 else 'were'} filled with column means"
+    note(f"{type(model).__name__} takes no gaps; {filled}")
     return without_gaps(X, recipe)
 
 

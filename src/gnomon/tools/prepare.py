@@ -1,6 +1,8 @@
 """From a table and a question to what a model takes, and the files that keep both."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +12,7 @@ from gnomon.estimators import kind_of, labelled_rows
 from gnomon.exceptions import ModelFileError, TableError
 from gnomon.linalg.data import has_gaps
 from gnomon.tools import modelfile
-from gnomon.tools.recipe import SCALES, Recipe, apply, plan
+from gnomon.tools.recipe import SCALES, Recipe, apply, gap_counts, plan
 from gnomon.tools.tables import Table, as_numbers, as_texts, as_values, column_kind, open_table
 
 TASKS = ("auto", "classes", "numeric", "multilabel")
@@ -54,6 +56,7 @@ class PreparedTable(NamedTuple):
     chunks: np.ndarray | None
     links: Any
     recipe: Recipe
+    gaps: Mapping[str, int] = MappingProxyType({})
 
     @property
     def labelled(self) -> np.ndarray | None:
@@ -120,7 +123,7 @@ def prepare(table: Table, asked: Question, note) -> PreparedTable:
         _check_variety(table, asked, name, values, kind, note)
     chunks = None if asked.chunks is None else _chunk_ids(table.column(asked.chunks))
     links = None if asked.links is None else _read_links(asked.links, ids)
-    return PreparedTable(X, y, kind, ids, chunks, links, recipe)
+    return PreparedTable(X, y, kind, ids, chunks, links, recipe, gap_counts(recipe, X))
 
 
 def prepare_again(saved: SavedModel, table: Table, note) -> tuple[PreparedTable, Question]:
@@ -135,7 +138,8 @@ def prepare_again(saved: SavedModel, table: Table, note) -> tuple[PreparedTable,
     if y is None:
         asked = asked._replace(target=None)
     ids = row_names(table, asked.id, X.shape[0])
-    return PreparedTable(X, y, kind, ids, None, None, saved.recipe), asked
+    gaps = gap_counts(saved.recipe, X)
+    return PreparedTable(X, y, kind, ids, None, None, saved.recipe, gaps), asked
 
 
 def row_names(table, name, n_rows) -> np.ndarray:

@@ -62,9 +62,10 @@ def read_table(
     table : named tuple
         ``X``, dense or sparse, with NaN in the gaps; ``y``, texts with None or numbers with NaN
         where a row has no label, a column for each of several targets, and its ``kind``,
-        "classes", "numeric" or "multilabel"; the names ``ids`` of the rows, from 1 on where no column has them; ``chunks``, numbers with -1 for none;
-        ``links``; and the ``recipe``, whose ``names`` are those of the features. What was not
-        asked for is None.
+        "classes", "numeric" or "multilabel"; the names ``ids`` of the rows, from 1 on where no
+        column has them; ``chunks``, numbers with -1 for none; ``links``; the ``recipe``, whose
+        ``names`` are those of the features; and ``gaps``, the number of empty cells in each
+        column that has any. What was not asked for is None.
 
     Raises
     ------

@@ -155,7 +155,7 @@ def steps(subject) -> list[str]:
     if recipe.left_out:
         out = "; ".join(f"{name!r} {reason}" for name, reason in recipe.left_out.items())
         lines.append(f"Left out: {out}.")
-    if sections.gap_counts(subject).any():
+    if subject.ready.gaps:
         filled = subject.X is not subject.ready.X
         lines.append(
             "Gaps were filled with column means, since this model takes none."

@@ -19,17 +19,17 @@ MOST_AXES = 6
 
 def facts(subject):
     """Large figures at the top."""
-    n, d = subject.ready.X.shape
+    recipe = subject.ready.recipe
     pairs = [
         (f"{subject.n_rows:,}", "rows"),
-        (f"{d:,}", "features"),
+        (f"{len(recipe.names):,}", "features"),
         (f"{subject.Z.shape[1]}", "dimensions"),
     ]
     if subject.ready.y is not None:
         pairs.append((f"{int(subject.labelled.sum()):,}", "labelled rows"))
-    gaps = gap_counts(subject).sum()
+    gaps, cells = sum(subject.ready.gaps.values()), subject.n_rows * len(recipe.columns)
     if gaps:
-        pairs.append((f"{gaps / (n * d):.1%}", "of the cells are gaps"))
+        pairs.append((f"{gaps / cells:.1%}", "of the cells are gaps"))
     if subject.score is not None:
         pairs.append((f"{subject.score.value:.3f}", f"held-out {subject.score.name}"))
     return pairs
@@ -260,21 +260,16 @@ def _convergence(subject):
     return {"key": "convergence", "title": "Convergence", "text": text, "svg": svg}
 
 
-def gap_counts(subject):
-    """Number of gaps in each feature."""
-    X = subject.ready.X
-    return np.isnan(X).sum(axis=0) if isinstance(X, np.ndarray) else np.zeros(X.shape[1], int)
-
-
 def _gaps(subject):
-    counts = gap_counts(subject)
-    if not counts.any():
+    gaps = subject.ready.gaps
+    if not gaps:
         return None
-    n = subject.ready.X.shape[0]
-    top = [j for j in np.argsort(-counts, kind="stable")[:MOST_ROWS] if counts[j]]
-    names = [subject.ready.recipe.names[j] for j in top]
-    svg = draw_bars(names, counts[top], [f"{counts[j] / n:.1%}" for j in top])
-    text = f"{int(counts.sum()):,} cells are empty, in {int((counts > 0).sum())} features."
+    top = sorted(gaps, key=lambda name: -gaps[name])[:MOST_ROWS]
+    counts = [gaps[name] for name in top]
+    svg = draw_bars(top, counts, [f"{count / subject.n_rows:.1%}" for count in counts])
+    total, width = sum(gaps.values()), len(gaps)
+    cells = "1 cell is" if total == 1 else f"{total:,} cells are"
+    text = f"{cells} empty, in {width} column{'s' * (width > 1)}."
     return {"key": "gaps", "title": "Gaps", "text": text, "svg": svg}
 
 
