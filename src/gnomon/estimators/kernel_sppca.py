@@ -11,6 +11,7 @@ from gnomon.estimators._door import (
     repeatable,
 )
 from gnomon.estimators._fit import IterativeFit
+from gnomon.estimators._scoring import ScoresOutputs
 from gnomon.estimators._targets import KINDS, PredictsOutputs, read_targets
 from gnomon.estimators.kernel_features import KernelFeatures, MeasuredByKernel
 from gnomon.linalg.data import Matrix, center
@@ -23,7 +24,7 @@ from gnomon.models.strength.completion import Outputs
 OF_KERNEL = ("landmark_indices_", "landmarks_", "gamma_")
 
 
-class KernelSPPCA(PredictsOutputs, IterativeFit, MeasuredByKernel):
+class KernelSPPCA(ScoresOutputs, PredictsOutputs, IterativeFit, MeasuredByKernel):
     """Supervised probabilistic PCA in the space of a kernel, semi-supervised where y has gaps.
 
     The dual form of `SPPCA` [1]_: components are linear in the features of a kernel, those of
@@ -86,7 +87,7 @@ class KernelSPPCA(PredictsOutputs, IterativeFit, MeasuredByKernel):
 
     See Also
     --------
-    SPPCA : With linear components; it also scores, samples and fills gaps.
+    SPPCA : With linear components; it also has densities, samples and fills gaps.
     KernelFeatures : The features of the kernel, for any other linear model.
 
     References

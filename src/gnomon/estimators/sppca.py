@@ -20,6 +20,7 @@ from gnomon.estimators._door import (
     take_rows,
 )
 from gnomon.estimators._fit import IterativeFit
+from gnomon.estimators._scoring import ScoresOutputs
 from gnomon.estimators._targets import (
     KINDS,
     PredictsOutputs,
@@ -53,7 +54,7 @@ class TargetDistribution(NamedTuple):
     covariance: np.ndarray
 
 
-class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
+class SPPCA(ScoresOutputs, PredictsOutputs, IterativeFit, LinearGaussianModel):
     """Supervised probabilistic PCA, semi-supervised where y has unlabelled rows.
 
     Inputs and outputs share latent variables: x = mean + W z + noise, y = W_y z + noise. With
@@ -332,20 +333,6 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
         density = predict.log_density(self._outputs_given(X), Y, observed)
         return total + density - observed @ np.log(self.target_coding_.scale)
 
-    def score(self, X, y=None):
-        """Average log density of the rows, of x or of x and y.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
-
-        Returns
-        -------
-        score : float
-        """
-        return float(np.mean(self.score_samples(X, y)))
-
     def impute(self, X, y=None, *, return_std=False):
         """Rows, and outputs where given, with their gaps filled by conditional means.
 
@@ -402,6 +389,9 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
         mean, covariances, _ = self._outputs_given(X)
         drawn = gaussian.sample(rng, n_samples, mean, np.linalg.cholesky(covariances[0]), 0.0)
         return X, decode_predictions(drawn, self.target_coding_)
+
+    def _log_densities(self, X):
+        return self.score_samples(X)
 
     def _settings(self):
         """Checked parameters, as the model takes them."""
