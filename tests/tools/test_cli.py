@@ -855,7 +855,7 @@ def test_every_command_takes_several_targets(spectra, tmp_path):
     assert "targets &#39;fat&#39;, &#39;water&#39;, &#39;protein&#39;" in page
     run("report", model, spectra, "--out", tmp_path / "again.html")
     run("transform", model, spectra, "--out", tmp_path / "z.csv")
-    assert "fat, water, protein" in run("inspect", model).stdout
+    assert "'fat', 'water', 'protein'" in run("inspect", model).stdout
     few = ("--components", "2", "--models", "PCA,SPPCA")
     assert "SPPCA" in run("compare", spectra, *THREE, *leave, *few).stdout
 
