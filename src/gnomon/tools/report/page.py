@@ -18,13 +18,14 @@ import pyarrow as pa
 from jinja2 import Environment
 
 import gnomon
+from gnomon.displays.style import PALETTE
 from gnomon.inference.checkpoint import write_atomically
 from gnomon.tools import modelfile
 from gnomon.tools.compare.scoring import Score
 from gnomon.tools.dimension import DimensionChoice
 from gnomon.tools.prepare import Question
 from gnomon.tools.report import sections
-from gnomon.tools.tables import as_numbers, as_texts, column_kind
+from gnomon.tools.tables import NUMBER, as_numbers, as_texts, column_kind
 from gnomon.tools.write import latent
 
 # More rows than this are drawn as a sample.
@@ -34,9 +35,11 @@ NO_LEVEL = 65535
 # A column with more texts than this has no colours for them.
 MOST_LEVELS = 60
 # Room for the columns to colour by, and for covariances; a page of more would open slowly.
-COLUMN_BYTES = COVARIANCE_BYTES = 8 * 2**20
+COLUMN_BYTES, COVARIANCE_BYTES = 16 * 2**20, 8 * 2**20
 # More arrows than this hide the points.
 ARROW_FEATURES = 60
+# One script in four parts, each of which needs those before it.
+SCRIPTS = ("picture.js", "rows.js", "files.js", "controls.js")
 
 
 class Subject:
@@ -109,7 +112,7 @@ def write_report(path, subject: Subject, *, command="", notes=(), comparison=Non
 
 def render(subject: Subject, *, command="", notes=(), comparison=None) -> str:
     """The report as HTML."""
-    style, script = _asset("style.css"), _asset("script.js")
+    style, script = _asset("style.css"), _script()
     path, target = subject.table.path, subject.asked.target
     lead = f"{type(subject.model).__name__} of {path.name}"
     page = Environment(autoescape=True, trim_blocks=True).from_string(_asset("page.html"))
@@ -218,6 +221,11 @@ def _asset(name):
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
+def _script():
+    parts = "\n".join(_asset(name) for name in SCRIPTS)
+    return f'"use strict";\n(() => {{\n{parts}}})();\n'
+
+
 def _hash(text):
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
@@ -226,16 +234,23 @@ def payload(subject) -> dict:
     """All that the picture shows of a `Subject`."""
     Z, covariance, axes = _axes(subject)
     q = len(axes)
-    columns = colour_columns(subject)
+    own = _own_columns(subject)
+    columns, left_out = colour_columns(subject, own)
     return {
+        "name": subject.table.path.stem,
         "n": len(Z),
         "q": q,
         "axes": axes,
+        "row_name": subject.asked.id or "row",
         "ids": [str(name) for name in subject.ready.ids],
         "z": [_pack(Z[:, j], "<f4") for j in range(q)],
         "covariance": _covariance(covariance, q),
         "labelled": None if subject.labelled is None else _pack(subject.labelled, "u1"),
+        "palette": list(PALETTE),
         "columns": columns,
+        "columns_left_out": left_out,
+        "own": len(own),
+        "predicted": subject.predicts,
         "colour": 0,
         "loadings": _arrows(subject, q),
     }
@@ -270,13 +285,13 @@ def axis_names(model, q) -> list[str]:
     return [f"z{j + 1} ({share:.0%} of the variance)" for j, share in enumerate(shares[:q])]
 
 
-def colour_columns(subject) -> list[dict]:
-    """What the rows can be coloured by: target first, then certainty, then the table's columns."""
-    columns = _own_columns(subject)
-    room = COLUMN_BYTES - sum(len(column["values"]) for column in columns)
+def colour_columns(subject, own):
+    """What the rows can be coloured by, the model's own first; and how many have no room."""
+    columns, room = list(own), COLUMN_BYTES - sum(len(column["values"]) for column in own)
     if subject.table.streamed:
-        return columns
+        return columns, 0
     (batch,) = subject.table.batches()
+    left_out = 0
     for name, column in batch.columns.items():
         if subject.rows is not None:
             column = column.take(pa.array(subject.rows))
@@ -284,14 +299,14 @@ def colour_columns(subject) -> list[dict]:
         if packed is not None and len(packed["values"]) <= room:
             room -= len(packed["values"])
             columns.append(packed)
-    return columns
+        elif packed is not None:
+            left_out += 1
+    return columns, left_out
 
 
 def _own_columns(subject):
-    columns = []
-    if subject.ready.kind is not None:
-        pack = _levels if subject.ready.kind == "classes" else _numbers
-        columns.append(pack(subject.asked.target, _given_or_predicted(subject)))
+    """Target, predictions, certainty and uncertainty: those that there are."""
+    columns = [] if subject.ready.kind is None else _target_columns(subject)
     if subject.certainty is not None:
         columns.append(_numbers("probability of the class", subject.certainty))
     if subject.covariance is not None:
@@ -300,33 +315,51 @@ def _own_columns(subject):
     return columns or [_numbers("z1", subject.Z[:, 0])]
 
 
-def _given_or_predicted(subject):
-    if subject.predicted is None:
-        return subject.ready.y
-    return np.where(subject.labelled, subject.ready.y, subject.predicted)
+def _target_columns(subject):
+    """The target, predicted where it is not given; then all predictions, in the same colours."""
+    target, predicted = subject.asked.target, subject.predicted
+    drawn = {target: subject.ready.y}
+    if predicted is not None:
+        drawn[target] = np.where(subject.labelled, subject.ready.y, predicted)
+        drawn[f"{target}, predicted"] = predicted
+    if subject.ready.kind != "classes":
+        return [_numbers(name, values) for name, values in drawn.items()]
+    levels = _sorted_levels(np.concatenate(list(drawn.values())))
+    return [_levels(name, values, levels) for name, values in drawn.items()]
 
 
 def _column(name, column):
     kind = column_kind(column)
     if kind in ("number", "date"):
         values = as_numbers(column)
-        return None if np.isnan(values).all() else _numbers(name, values)
+        is_date = pa.types.is_date(column.type) or pa.types.is_timestamp(column.type)
+        return None if np.isnan(values).all() else _numbers(name, values, is_date=is_date)
     if kind != "text":
         return None
     texts = as_texts(column)
-    return _levels(name, texts) if len(set(texts)) <= MOST_LEVELS else None
+    levels = _sorted_levels(texts)
+    return _levels(name, texts, levels) if len(levels) <= MOST_LEVELS else None
 
 
-def _numbers(name, values):
-    values = np.asarray(values, dtype=float)
-    return {"name": str(name), "levels": None, "values": _pack(values, "<f4")}
+def _numbers(name, values, *, is_date=False):
+    """A column of numbers, or of dates as days since 1970, with the minutes in their fraction."""
+    kind, dtype = ("date", "<f8") if is_date else ("number", "<f4")
+    packed = _pack(np.asarray(values, dtype=float), dtype)
+    return {"name": str(name), "kind": kind, "levels": None, "values": packed}
 
 
-def _levels(name, texts):
+def _sorted_levels(texts):
+    """The different texts, as numbers where all are numbers."""
     levels = sorted({str(text) for text in texts if text is not None})
+    if all(NUMBER.fullmatch(level) for level in levels):
+        levels.sort(key=lambda level: float(level.replace(",", ".")))
+    return levels
+
+
+def _levels(name, texts, levels):
     places = {level: i for i, level in enumerate(levels)}
     values = [NO_LEVEL if text is None else places[str(text)] for text in texts]
-    return {"name": str(name), "levels": levels, "values": _pack(values, "<u2")}
+    return {"name": str(name), "kind": "classes", "levels": levels, "values": _pack(values, "<u2")}
 
 
 def _covariance(covariance, q):
