@@ -208,7 +208,9 @@ const showLegend = () => {
 const showClasses = (column) => {
   const sizes = groupSizes(), items = column.levels.map((name, g) => [g, name, sizes.get(g) || 0]);
   if (sizes.has(NONE)) items.push([NONE, "no value", sizes.get(NONE)]);
-  $("legend").classList.toggle("pairs", items.length > 12);
+  const isShort = items.every((item) => item[1].length <= 10);
+  $("legend").classList.toggle("pairs", items.length > 12 && isShort);
+  $("legend").classList.toggle("long", items.length > 12 && !isShort);
   $("legend").replaceChildren(...items.map((item) => entry(...item)));
 };
 const showScale = (column) => {

@@ -62,7 +62,7 @@ class SvgPen {
     this.parts.push({ tag: "text", pairs: { ...place, ...type, ...paint }, text });
   }
   fillText(text, x, y) { this.text(text, x, y, { fill: this.fillStyle }); }
-  strokeText(text, x, y) { this.text(text, x, y, { fill: "none", stroke: this.strokeStyle, "stroke-width": this.lineWidth, "stroke-linejoin": "round" }); }
+  strokeText(text, x, y) { this.text(text, x, y, { fill: "none", stroke: this.strokeStyle, "stroke-width": this.lineWidth, "stroke-linejoin": "round", ...this.faded("stroke-opacity") }); }
   measureText(text) { screen.font = this.font; return screen.measureText(text); }
   drawImage(image, x, y, width, height) {
     this.parts.push({ tag: "image", pairs: { href: image.toDataURL(), x: round(x), y: round(y), width: round(width), height: round(height), preserveAspectRatio: "none" } });

@@ -8,6 +8,7 @@ name from the data is escaped.
 import base64
 import hashlib
 import json
+import re
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
@@ -64,8 +65,8 @@ class Subject:
         n = X.shape[0]
         if n <= MOST_POINTS:
             return cls(model, table, ready, asked, X)
-        note(f"the report shows {MOST_POINTS:,} of the {n:,} rows, drawn at random")
-        rows = np.sort(np.random.default_rng(0).choice(n, MOST_POINTS, replace=False))
+        rows, how = _drawn_rows(n, ready.labelled)
+        note(f"the report shows {MOST_POINTS:,} of the {n:,} rows, {how}")
         y = None if ready.y is None else ready.y[rows]
         part = ready._replace(X=ready.X[rows], y=y, ids=ready.ids[rows])
         taken = part.X if X is ready.X else X[rows]
@@ -102,6 +103,16 @@ class Subject:
     def used(self) -> set:
         """Columns that the picture shows in another role."""
         return {self.asked.target, self.asked.id}
+
+
+def _drawn_rows(n, labelled):
+    """The rows of a large table that are drawn: all with a label, unless they are many."""
+    first, how = np.arange(0), "drawn at random"
+    if labelled is not None and labelled.sum() <= MOST_POINTS // 2:
+        first, how = np.flatnonzero(labelled), "all with a label and others drawn at random"
+    others = np.setdiff1d(np.arange(n), first, assume_unique=True)
+    more = np.random.default_rng(0).choice(others, MOST_POINTS - len(first), replace=False)
+    return np.sort(np.concatenate([first, more])), how
 
 
 def write_report(path, subject: Subject, *, command="", notes=(), comparison=None) -> Path:
@@ -299,8 +310,8 @@ def colour_columns(subject, own):
         if packed is not None and len(packed["values"]) <= room:
             room -= len(packed["values"])
             columns.append(packed)
-        elif packed is not None:
-            left_out += 1
+        else:
+            left_out += packed is not None
     return columns, left_out
 
 
@@ -349,11 +360,11 @@ def _numbers(name, values, *, is_date=False):
 
 
 def _sorted_levels(texts):
-    """The different texts, as numbers where all are numbers."""
-    levels = sorted({str(text) for text in texts if text is not None})
+    """The different texts; numbers are sorted as numbers, those within a text too."""
+    levels = {str(text) for text in texts if text is not None}
     if all(NUMBER.fullmatch(level) for level in levels):
-        levels.sort(key=lambda level: float(level.replace(",", ".")))
-    return levels
+        return sorted(levels, key=lambda level: float(level.replace(",", ".")))
+    return sorted(levels, key=lambda level: re.sub("[0-9]+", lambda m: m[0].zfill(20), level))
 
 
 def _levels(name, texts, levels):

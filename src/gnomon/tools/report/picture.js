@@ -49,7 +49,12 @@ const element = (tag, text, className) => {
 };
 const GAP = "–";
 const count = (number, one, many) => number.toLocaleString("en") + " " + (number === 1 ? one : many);
-const short = (text, most) => (text.length > most ? text.slice(0, most - 1) + "…" : text);
+// Cut in the middle: what tells names apart is often their end.
+const short = (text, most) => {
+  if (text.length <= most) return text;
+  const end = Math.floor(most / 3);
+  return text.slice(0, most - end - 1) + "…" + text.slice(text.length - end);
+};
 const formatNumber = (v) => {
   if (v !== v) return GAP;
   const size = Math.abs(v);
@@ -88,17 +93,20 @@ const luminance = (colour) => {
 // On a dark plot, a dark colour is lightened until its contrast is that asked of graphics, 3 : 1.
 const readable = (colour) => {
   const behind = luminance(ink.plot);
-  if (behind > 0.4) return colour;
   let found = colour;
+  if (!isDark()) return found;
   for (let t = 0.1; luminance(found) + 0.05 < 3 * (behind + 0.05); t += 0.1) found = mix(colour, "#ffffff", t);
   return found;
 };
+const isDark = () => luminance(ink.plot) < 0.4;
 const readTheme = () => {
   for (const name of ["text", "soft", "line", "grid", "none", "plot", "accent"]) ink[name] = css(name === "text" ? "--ink" : "--" + name);
   palette = data.palette.map(readable);
 };
+// Without the end that is lost on the plot: the darkest part on a dark one, the lightest on a light one.
 const viridis = (t) => {
-  const x = Math.max(0, Math.min(1, t)) * (VIRIDIS.length - 1), i = Math.min(VIRIDIS.length - 2, Math.floor(x));
+  const part = isDark() ? 0.2 + 0.8 * t : 0.95 * t;
+  const x = Math.max(0, Math.min(1, part)) * (VIRIDIS.length - 1), i = Math.min(VIRIDIS.length - 2, Math.floor(x));
   return mix(VIRIDIS[i], VIRIDIS[i + 1], x - i);
 };
 const STEPS = 32;
@@ -382,7 +390,7 @@ const isInside = (box) => box.x0 >= margin.left && box.x1 <= state.width - margi
 const boxAt = (x, y, width) => ({ x, y, x0: x - width / 2 - 2, x1: x + width / 2 + 2, y0: y - 9, y1: y + 9 });
 // The free place nearest to (x, y) for a text of this width, or null.
 const freePlace = (x, y, width) => {
-  for (let ring = 0; ring < 9; ring++) for (let k = 0; k < (ring ? 12 : 1); k++) {
+  for (let ring = 0; ring < 6; ring++) for (let k = 0; k < (ring ? 12 : 1); k++) {
     const angle = Math.PI / 2 + (k * Math.PI) / 6;
     const box = boxAt(x + ring * 18 * Math.cos(angle), y - ring * 12 * Math.sin(angle), width);
     if (isFree(box) && isInside(box)) { taken.push(box); return box; }
@@ -391,7 +399,8 @@ const freePlace = (x, y, width) => {
 };
 const writeWithHalo = (text, box, colour) => {
   pen.textAlign = "center"; pen.textBaseline = "middle"; pen.lineJoin = "round";
-  pen.lineWidth = 4; pen.strokeStyle = ink.plot; pen.strokeText(text, box.x, box.y);
+  pen.globalAlpha = 0.85; pen.lineWidth = 4; pen.strokeStyle = ink.plot; pen.strokeText(text, box.x, box.y);
+  pen.globalAlpha = 1;
   pen.fillStyle = colour; pen.fillText(text, box.x, box.y);
 };
 const median = (values) => values.sort()[Math.floor(values.length / 2)];
@@ -403,13 +412,18 @@ const findPlaces = () => {
   places = [...rows].map(([g, own]) => ({ g, x: middle(Z[state.across], own), y: middle(Z[state.up], own), size: own.length }));
   places.sort((a, b) => b.size - a.size);
 };
+// Short names in larger letters, long or many ones in smaller; a narrow picture cuts them.
+const nameStyle = (name) => {
+  const most = state.width < 500 ? 14 : 24, size = places.length > 12 || state.width < 500 ? 12 : 14;
+  pen.font = "600 " + (name.length <= 3 ? 16 : size) + "px" + FONT.slice(4);
+  return short(name, most);
+};
 const drawNames = () => {
   if (places === null) findPlaces();
-  pen.font = "600 13px" + FONT.slice(4);
   const v = state.view;
   for (const { g, x, y } of places) {
     if (state.hidden.has(g) || x < v.x0 || x > v.x1 || y < v.y0 || y > v.y1) continue;
-    const name = short(columns[state.column].levels[g], 24), box = freePlace(px(x), py(y), pen.measureText(name).width);
+    const name = nameStyle(columns[state.column].levels[g]), box = freePlace(px(x), py(y), pen.measureText(name).width);
     if (box === null) continue;
     if (Math.hypot(box.x - px(x), box.y - py(y)) > 20) { pen.lineWidth = 1; pen.strokeStyle = ink.soft; line(px(x), py(y), box.x, box.y); }
     writeWithHalo(name, box, mix(colourOf(g), ink.text, 0.55));
@@ -421,9 +435,11 @@ const drawArrows = () => {
   const cx = px(Math.max(state.view.x0, Math.min(state.view.x1, 0))), cy = py(Math.max(state.view.y0, Math.min(state.view.y1, 0)));
   const reach = (0.36 * Math.min(state.width, state.height)) / Math.max(1e-12, length(top[0]));
   pen.font = "600 12px" + FONT.slice(4);
-  for (const j of top) arrow(cx, cy, a[j] * reach, -b[j] * reach, short(data.loadings.names[j], 26));
+  const tips = top.map((j) => ({ dx: a[j] * reach, dy: -b[j] * reach, name: short(data.loadings.names[j], 26) }));
+  for (const { dx, dy } of tips) taken.push({ x0: cx + dx - 3, x1: cx + dx + 3, y0: cy + dy - 3, y1: cy + dy + 3 });
+  for (const tip of tips) arrow(cx, cy, tip);
 };
-const arrow = (cx, cy, dx, dy, name) => {
+const arrow = (cx, cy, { dx, dy, name }) => {
   const x = cx + dx, y = cy + dy, width = pen.measureText(name).width;
   pen.strokeStyle = pen.fillStyle = ink.text; pen.lineWidth = 1.4;
   line(cx, cy, x, y);

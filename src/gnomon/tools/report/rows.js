@@ -12,7 +12,7 @@ const columnField = (column, known = () => true, name = column.name) => ({
     return column.levels ? (v === NONE ? "" : column.levels[v]) : exactText(column.kind, v);
   },
 });
-const axisField = (name, j) => ({ name, kind: "number", levels: null, key: (i) => Z[j][i], text: (i) => formatNumber(Z[j][i]), exact: (i) => exactText("number", Z[j][i]) });
+const axisField = (name, j) => ({ name: name.replace(/ \(\d+% of the variance\)$/, ""), kind: "number", levels: null, key: (i) => Z[j][i], text: (i) => formatNumber(Z[j][i]), exact: (i) => exactText("number", Z[j][i]) });
 let ranks = null;   // of the rows by their names, numbers in them as numbers
 const rankOf = (i) => {
   if (ranks === null) {
@@ -99,13 +99,14 @@ const refreshRows = () => {
   showRows();
 };
 const sayRows = () => {
-  const found = count(table.rows.length, "row", "rows"), all = table.rows.length === n;
-  const part = selection.count ? count(selection.count, "row is", "rows are") + " selected; " : "";
-  $("rows-count").textContent = all ? found : part + found + " of " + n.toLocaleString("en") + " shown";
-  $("save-rows").textContent = "Save " + found + " (csv)";
-  $("save-rows").disabled = table.rows.length === 0;
-  $("select-rows").disabled = all || table.rows.length === 0;
-  $("clear-rows").disabled = selection.count === 0 && ![...table.filters.values()].some(Boolean);
+  const total = n.toLocaleString("en"), found = table.rows.length, chosen = selection.count;
+  const part = found.toLocaleString("en") + " of " + (chosen ? chosen.toLocaleString("en") + " selected rows shown" : total + " rows shown");
+  const whole = chosen ? chosen.toLocaleString("en") + " of " + total + " rows selected" : count(n, "row", "rows");
+  $("rows-count").textContent = found === (chosen || n) ? whole : part;
+  $("save-rows").textContent = "Save " + count(found, "row", "rows") + " (csv)";
+  $("save-rows").disabled = found === 0;
+  $("select-rows").disabled = found === 0 || found === (chosen || n);
+  $("clear-rows").disabled = chosen === 0 && ![...table.filters.values()].some(Boolean);
 };
 const headerCell = (field) => {
   const cell = element("th"), button = element("button", field.name), sorts = table.sort === field.at;
@@ -152,6 +153,7 @@ const sortBy = (field) => {
   const cells = table.fields.map(headerCell);
   $("rows-head").firstChild.replaceChildren(...cells);
   cells[table.fields.indexOf(field)].firstChild.focus();
+  $("rows").scrollTop = 0;
   refreshRows();
 };
 const spacer = (height) => {
