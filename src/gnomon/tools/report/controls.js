@@ -20,7 +20,7 @@ const pairsOf = (i, most) => {
   if (labelled) list.unshift(["label", labelled[i] ? "given" : "none, predicted"]);
   return list;
 };
-const axisPairs = (i) => data.axes.map((name, j) => {
+const axisPairs = (i) => axisNames.map((name, j) => {
   const sd = covariance ? " ± " + formatNumber(Math.sqrt(packed(i, j, j))) : "";
   return [name, formatNumber(Z[j][i]) + sd];
 });

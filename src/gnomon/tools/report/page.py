@@ -262,7 +262,6 @@ def payload(subject) -> dict:
         "columns_left_out": left_out,
         "own": len(own),
         "predicted": subject.predicts,
-        "colour": 0,
         "loadings": _arrows(subject, q),
     }
 
@@ -322,7 +321,7 @@ def _own_columns(subject):
         columns.append(_numbers("probability of the class", subject.certainty))
     if subject.covariance is not None:
         sd = np.sqrt(np.trace(subject.covariance, axis1=1, axis2=2))
-        columns.append(_numbers("uncertainty", sd))
+        columns += [] if np.allclose(sd, sd[0]) else [_numbers("uncertainty", sd)]
     return columns or [_numbers("z1", subject.Z[:, 0])]
 
 

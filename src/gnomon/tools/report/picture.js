@@ -31,7 +31,7 @@ const canvas = $("canvas"), screen = canvas.getContext("2d");
 const sheet = document.createElement("canvas"), sheetPen = sheet.getContext("2d");
 let pen = sheetPen, scale = window.devicePixelRatio || 1;
 const state = {
-  across: 0, up: Math.min(1, q - 1), column: data.colour, hidden: new Set(), mode: "move",
+  across: 0, up: Math.min(1, q - 1), column: 0, hidden: new Set(), mode: "move",
   names: true, ellipses: false, arrows: false, density: n > LARGE,
   hover: -1, kept: -1, found: [], path: null, view: null, width: 0, height: 0,
 };
@@ -39,6 +39,8 @@ const selection = { mask: new Uint8Array(n), count: 0 };
 const margin = { left: 46, right: 12, top: 12, bottom: 36 };
 const roomAcross = () => state.width - margin.left - margin.right;
 const roomUp = () => state.height - margin.top - margin.bottom;
+
+const axisNames = data.axes.map((name) => name.replace(/ \(\d+% of the variance\)$/, ""));
 
 // Values as text ------------------------------------------------------------
 const element = (tag, text, className) => {
@@ -528,5 +530,5 @@ const resize = () => {
   state.width = box.width; state.height = box.height;
   setScale(window.devicePixelRatio || 1);
   if (afresh) showAll();
-  redraw();
+  draw();   // at once: a canvas of a new size is empty
 };

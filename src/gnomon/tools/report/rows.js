@@ -12,7 +12,7 @@ const columnField = (column, known = () => true, name = column.name) => ({
     return column.levels ? (v === NONE ? "" : column.levels[v]) : exactText(column.kind, v);
   },
 });
-const axisField = (name, j) => ({ name: name.replace(/ \(\d+% of the variance\)$/, ""), kind: "number", levels: null, key: (i) => Z[j][i], text: (i) => formatNumber(Z[j][i]), exact: (i) => exactText("number", Z[j][i]) });
+const axisField = (name, j) => ({ name, kind: "number", levels: null, key: (i) => Z[j][i], text: (i) => formatNumber(Z[j][i]), exact: (i) => exactText("number", Z[j][i]) });
 let ranks = null;   // of the rows by their names, numbers in them as numbers
 const rankOf = (i) => {
   if (ranks === null) {
@@ -26,11 +26,11 @@ const rankOf = (i) => {
 const nameField = { name: data.row_name, kind: "name", levels: null, key: rankOf, text: (i) => data.ids[i], exact: (i) => data.ids[i] };
 // Where there are predictions, what was given has a field of its own beside them.
 const targetFields = () => {
-  if (!data.predicted) return columns.slice(0, data.own).map((c) => columnField(c));
-  const given = columnField(columns[0], (i) => labelled[i] === 1, columns[0].name + ", given");
-  return [given, ...columns.slice(1, data.own).map((c) => columnField(c))];
+  const own = columns.slice(0, data.own).filter((column) => !axisNames.includes(column.name)).map((c) => columnField(c));
+  if (data.predicted) own[0] = columnField(columns[0], (i) => labelled[i] === 1, columns[0].name + ", given");
+  return own;
 };
-const fields = [nameField, ...targetFields(), ...data.axes.map(axisField), ...columns.slice(data.own).map((c) => columnField(c))];
+const fields = [nameField, ...targetFields(), ...axisNames.map(axisField), ...columns.slice(data.own).map((c) => columnField(c))];
 fields.forEach((field, at) => { field.at = at; });
 // More columns than this are too many to scroll through; the one that gives the colours is there.
 const MOST_FIELDS = 30;
