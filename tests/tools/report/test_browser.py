@@ -663,8 +663,9 @@ def test_no_page_is_wider_than_a_phone(show, name):
     assert boxes == sorted(boxes)
 
 
-def test_it_prints_whole_with_a_row_kept(show):
-    browser = show("twenty", scheme="dark")
+@pytest.mark.parametrize("name", ["twenty", "wide"])
+def test_it_prints_whole_with_a_row_kept(show, name):
+    browser = show(name, scheme="dark")
     find(browser, "row 7")
     before = picture(browser)
     content = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {})["data"])
