@@ -263,9 +263,9 @@ const rowsInView = () => {
 const drawPoints = (rows, grid) => {
   if (rows.length <= LARGE) return stampAll(rows);
   const few = labelledCount <= LARGE / 4;
-  const ontop = (i) => (few && labelled && labelled[i]) || (selection.count > 0 && selection.mask[i]);
-  drawDots(rows.filter((i) => !ontop(i) && (!grid || isAlone(grid, i))));
-  const above = rows.filter(ontop);
+  const isAbove = (i) => (few && labelled && labelled[i]) || (selection.count > 0 && selection.mask[i]);
+  drawDots(rows.filter((i) => !isAbove(i) && (!grid || isAlone(grid, i))));
+  const above = rows.filter(isAbove);
   if (above.length <= LARGE) stampAll(above); else drawDots(above);
 };
 

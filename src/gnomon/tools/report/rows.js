@@ -41,7 +41,7 @@ const shownFields = () => {
 
 // Filters -----------------------------------------------------------------------
 const DATE = /^\d{4}-\d\d-\d\d/;
-const numberIn = (text) => {
+const readNumber = (text) => {
   const trimmed = text.trim();
   if (DATE.test(trimmed)) return Date.parse(trimmed.replace(" ", "T") + (trimmed.length > 10 ? "Z" : "")) / 86400000;
   return trimmed === "" ? NaN : Number(trimmed);
@@ -51,10 +51,10 @@ const COMPARE = { "<": (v, w) => v < w, "<=": (v, w) => v <= w, ">": (v, w) => v
 const numberTest = (field, text) => {
   const span = text.split("..");
   if (span.length === 2) {
-    const [low, high] = span.map(numberIn);
+    const [low, high] = span.map(readNumber);
     return isNaN(low) || isNaN(high) ? null : (i) => field.key(i) >= low && field.key(i) <= high;
   }
-  const parts = /^(<=|>=|<|>|=)(.+)$/.exec(text), wanted = parts && numberIn(parts[2]);
+  const parts = /^(<=|>=|<|>|=)(.+)$/.exec(text), wanted = parts && readNumber(parts[2]);
   if (!parts || isNaN(wanted)) return null;
   // As precisely as it is stored: what was 0.1 in the table is = 0.1.
   const exact = field.kind === "date" ? field.key : (i) => Number(field.key(i).toPrecision(7));
@@ -66,7 +66,7 @@ const textTest = (field, text) => {
   const fits = field.levels.map(has);
   return (i) => { const level = field.key(i); return level === level && fits[level]; };
 };
-const testOf = (field, text) => {
+const makeTest = (field, text) => {
   const numeric = field.kind === "number" || field.kind === "date";
   return (numeric && numberTest(field, text.trim())) || textTest(field, text.trim());
 };
@@ -75,7 +75,7 @@ const testOf = (field, text) => {
 const ROW = 30, SPARE = 6;   // height of a row as in the style; rows drawn beyond the visible ones
 const table = { fields: [], filters: new Map(), sort: null, down: false, rows: [], first: -1 };
 const findRows = () => {
-  const tests = table.fields.filter((f) => table.filters.get(f.at)).map((f) => testOf(f, table.filters.get(f.at)));
+  const tests = table.fields.filter((f) => table.filters.get(f.at)).map((f) => makeTest(f, table.filters.get(f.at)));
   const rows = [];
   for (let i = 0; i < n; i++) if (!isFaint(i) && tests.every((test) => test(i))) rows.push(i);
   return sorted(rows);
