@@ -334,7 +334,8 @@ const search = (text) => {
   if (wanted) for (let i = 0; i < n && state.found.length < MOST_FOUND; i++) if (data.ids[i].toLowerCase().includes(wanted)) state.found.push(i);
   const items = state.found.slice(0, MOST_LISTED).map(foundItem), rest = state.found.length - MOST_LISTED;
   if (wanted && !state.found.length) items.push(element("li", "no row has that in its name", "hint"));
-  if (rest > 0) items.push(element("li", "and " + rest + (state.found.length === MOST_FOUND ? " or more" : "") + (rest === 1 ? " other, ringed" : " others, ringed"), "hint"));
+  const more = state.found.length === MOST_FOUND ? " or more" : "";
+  if (rest > 0) items.push(element("li", "and " + rest + more + (rest === 1 ? " other" : " others") + ", ringed", "hint"));
   $("found").replaceChildren(...items);
   remark();
 };

@@ -24,8 +24,11 @@ const saveRows = () => {
 };
 
 // The picture as a file: the same drawing, by a pen that writes SVG or on a larger canvas -------
-const escapeXml = (text) => String(text).replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, "").replace(/[&<>"']/g, (sign) => "&#" + sign.charCodeAt(0) + ";");
+// What XML cannot hold: control characters, and halves of pairs that stand alone.
+const NOT_XML = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ud800-\udfff\ufffe\uffff]/gu;
+const escapeXml = (text) => String(text).replace(NOT_XML, "").replace(/[&<>"']/g, (sign) => "&#" + sign.charCodeAt(0) + ";");
 const round = (v) => String(Math.round(v * 100) / 100);
+const degrees = (turn) => round((turn * 180) / Math.PI);
 const attributes = (pairs) => Object.entries(pairs).map(([name, value]) => " " + name + '="' + escapeXml(value) + '"').join("");
 const ANCHOR = { left: "start", center: "middle", right: "end" }, RISE = { top: 0.8, middle: 0.35, bottom: -0.2 };
 class SvgPen {
@@ -38,8 +41,8 @@ class SvgPen {
   closePath() { this.path.push("Z"); }
   arc(x, y, r) { this.shape = ["circle", { cx: round(x), cy: round(y), r: round(r) }]; }
   ellipse(x, y, rx, ry, turn) {
-    const at = round(x) + " " + round(y);
-    this.shape = ["ellipse", { cx: round(x), cy: round(y), rx: round(rx), ry: round(ry), transform: "rotate(" + round((turn * 180) / Math.PI) + " " + at + ")" }];
+    const transform = "rotate(" + degrees(turn) + " " + round(x) + " " + round(y) + ")";
+    this.shape = ["ellipse", { cx: round(x), cy: round(y), rx: round(rx), ry: round(ry), transform }];
   }
   rect(x, y, width, height) { this.shape = ["rect", { x: round(x), y: round(y), width: round(width), height: round(height) }]; }
   // A path that is filled and then drawn round is one element.
@@ -62,10 +65,14 @@ class SvgPen {
     this.parts.push({ tag: "text", pairs: { ...place, ...type, ...paint }, text });
   }
   fillText(text, x, y) { this.text(text, x, y, { fill: this.fillStyle }); }
-  strokeText(text, x, y) { this.text(text, x, y, { fill: "none", stroke: this.strokeStyle, "stroke-width": this.lineWidth, "stroke-linejoin": "round", ...this.faded("stroke-opacity") }); }
+  strokeText(text, x, y) {
+    const line = { stroke: this.strokeStyle, "stroke-width": this.lineWidth, "stroke-linejoin": "round" };
+    this.text(text, x, y, { fill: "none", ...line, ...this.faded("stroke-opacity") });
+  }
   measureText(text) { screen.font = this.font; return screen.measureText(text); }
   drawImage(image, x, y, width, height) {
-    this.parts.push({ tag: "image", pairs: { href: image.toDataURL(), x: round(x), y: round(y), width: round(width), height: round(height), preserveAspectRatio: "none" } });
+    const box = { x: round(x), y: round(y), width: round(width), height: round(height) };
+    this.parts.push({ tag: "image", pairs: { href: image.toDataURL(), ...box, preserveAspectRatio: "none" } });
   }
   save() { this.stack.push([this.transform, this.open]); this.open = 0; }
   restore() {
@@ -73,7 +80,7 @@ class SvgPen {
     [this.transform, this.open] = this.stack.pop();
   }
   translate(x, y) { this.transform += "translate(" + round(x) + " " + round(y) + ")"; }
-  rotate(turn) { this.transform += "rotate(" + round((turn * 180) / Math.PI) + ")"; }
+  rotate(turn) { this.transform += "rotate(" + degrees(turn) + ")"; }
   clip() {
     const id = "clip" + ++this.clips;
     this.parts.push('<clipPath id="' + id + '"><rect' + attributes(this.shape[1]) + '/></clipPath><g clip-path="url(#' + id + ')">');
@@ -85,8 +92,10 @@ class SvgPen {
     return "<" + part.tag + attributes(part.pairs) + ">" + inner + "</" + part.tag + ">";
   }
   file(width, height) {
-    const size = { width: round(width), height: round(height), viewBox: "0 0 " + round(width) + " " + round(height), "font-family": "system-ui, Segoe UI, Roboto, Arial, sans-serif" };
-    return ['<?xml version="1.0" encoding="UTF-8"?>\n<svg xmlns="http://www.w3.org/2000/svg"' + attributes(size) + ">\n", ...this.parts.map((part) => this.written(part) + "\n"), "</svg>\n"];
+    const size = { width: round(width), height: round(height), viewBox: "0 0 " + round(width) + " " + round(height) };
+    const type = { "font-family": "system-ui, Segoe UI, Roboto, Arial, sans-serif" };
+    const head = '<?xml version="1.0" encoding="UTF-8"?>\n<svg xmlns="http://www.w3.org/2000/svg"';
+    return [head + attributes({ ...size, ...type }) + ">\n", ...this.parts.map((part) => this.written(part) + "\n"), "</svg>\n"];
   }
 }
 // Of the legend beside a saved picture: width of a column of names, height of a name.

@@ -409,7 +409,11 @@ const median = (values) => values.sort()[Math.floor(values.length / 2)];
 let places = null;   // of each class: number, medians of its rows, how many; largest first
 const findPlaces = () => {
   const rows = new Map();
-  for (let i = 0; i < n; i++) if (group[i] !== NONE) { if (!rows.has(group[i])) rows.set(group[i], []); rows.get(group[i]).push(i); }
+  for (let i = 0; i < n; i++) {
+    if (!rows.has(group[i])) rows.set(group[i], []);
+    rows.get(group[i]).push(i);
+  }
+  rows.delete(NONE);
   const middle = (values, own) => median(Float32Array.from(own, (i) => values[i]));
   places = [...rows].map(([g, own]) => ({ g, x: middle(Z[state.across], own), y: middle(Z[state.up], own), size: own.length }));
   places.sort((a, b) => b.size - a.size);

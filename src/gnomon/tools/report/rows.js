@@ -12,7 +12,10 @@ const columnField = (column, known = () => true, name = column.name) => ({
     return column.levels ? (v === NONE ? "" : column.levels[v]) : exactText(column.kind, v);
   },
 });
-const axisField = (name, j) => ({ name, kind: "number", levels: null, key: (i) => Z[j][i], text: (i) => formatNumber(Z[j][i]), exact: (i) => exactText("number", Z[j][i]) });
+const axisField = (name, j) => ({
+  name, kind: "number", levels: null, key: (i) => Z[j][i],
+  text: (i) => formatNumber(Z[j][i]), exact: (i) => exactText("number", Z[j][i]),
+});
 let ranks = null;   // of the rows by their names, numbers in them as numbers
 const rankOf = (i) => {
   if (ranks === null) {
@@ -144,7 +147,8 @@ const buildTable = () => {
 const sayColumns = () => {
   const more = fields.length - table.fields.length, parts = [];
   if (more > 0) parts.push(count(more, "column more is", "columns more are") + " in the csv; colour by one to see it here.");
-  if (data.columns_left_out) parts.push(count(data.columns_left_out, "column of the table is", "columns of the table are") + " not in this page, to keep it small.");
+  const out = data.columns_left_out;
+  if (out) parts.push(count(out, "column of the table is", "columns of the table are") + " not in this page, to keep it small.");
   $("rows-hint").textContent = parts.join(" ");
 };
 const sortBy = (field) => {
