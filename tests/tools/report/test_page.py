@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 pytest.importorskip("pyarrow")
 pytest.importorskip("jinja2")
 import gnomon.tools.report.page as page_module
-from gnomon.displays.style import PALETTE
+from gnomon.displays.style import ON_DARK, PALETTE, PLAIN_COLOURS
 from gnomon.tools.report.page import as_script, payload, python_code, render, write_report
 
 
@@ -149,7 +149,8 @@ def test_many_rows_make_a_page_of_bounded_size(make_subject):
 
 
 def test_the_picture_has_the_colours_of_the_displays(subject):
-    assert payload(subject)["palette"] == list(PALETTE)
+    found = payload(subject)["palette"]
+    assert (found["light"], found["dark"], found["plain"]) == (PALETTE, ON_DARK, PLAIN_COLOURS)
 
 
 def test_predictions_and_dates_are_columns_of_their_kind(subject):

@@ -19,7 +19,7 @@ import pyarrow as pa
 from jinja2 import Environment
 
 import gnomon
-from gnomon.displays.style import PALETTE
+from gnomon.displays.style import ON_DARK, PALETTE, PLAIN_COLOURS
 from gnomon.inference.checkpoint import write_atomically
 from gnomon.tools import modelfile
 from gnomon.tools.compare.scoring import Score
@@ -257,7 +257,7 @@ def payload(subject) -> dict:
         "z": [_pack(Z[:, j], "<f4") for j in range(q)],
         "covariance": _covariance(covariance, q),
         "labelled": None if subject.labelled is None else _pack(subject.labelled, "u1"),
-        "palette": list(PALETTE),
+        "palette": {"light": PALETTE, "dark": ON_DARK, "plain": PLAIN_COLOURS},
         "columns": columns,
         "columns_left_out": left_out,
         "own": len(own),

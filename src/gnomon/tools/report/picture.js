@@ -24,7 +24,6 @@ const LARGE = 20000, MOST_ELLIPSES = 2000;
 // Up to this many classes have their names on the map unasked.
 const MOST_NAMES = 30;
 const VIRIDIS = ["#440154", "#482878", "#3e4a89", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b", "#fde725"];
-const SHAPES = 4;
 
 const canvas = $("canvas"), screen = canvas.getContext("2d");
 // Everything but the marks is drawn on a sheet of its own, so that pointing at rows costs little.
@@ -79,7 +78,7 @@ const valueOf = (column, i) => {
 
 // Colours -------------------------------------------------------------------
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-let ink = {}, palette = data.palette;
+let ink = {}, palette = data.palette.light;
 const rgb = (colour) => {
   if (colour.startsWith("rgb")) return colour.slice(4, -1).split(",").map(Number);
   return [1, 3, 5].map((k) => parseInt(colour.slice(k, k + 2), 16));
@@ -92,18 +91,10 @@ const luminance = (colour) => {
   const linear = rgb(colour).map((v) => (v <= 10 ? v / 3295 : Math.pow((v / 255 + 0.055) / 1.055, 2.4)));
   return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
 };
-// On a dark plot, a dark colour is lightened until its contrast is that asked of graphics, 3 : 1.
-const readable = (colour) => {
-  const behind = luminance(ink.plot);
-  let found = colour;
-  if (!isDark()) return found;
-  for (let t = 0.1; luminance(found) + 0.05 < 3 * (behind + 0.05); t += 0.1) found = mix(colour, "#ffffff", t);
-  return found;
-};
 const isDark = () => luminance(ink.plot) < 0.4;
 const readTheme = () => {
   for (const name of ["text", "soft", "line", "grid", "none", "plot", "accent"]) ink[name] = css(name === "text" ? "--ink" : "--" + name);
-  palette = data.palette.map(readable);
+  palette = data.palette[isDark() ? "dark" : "light"];
 };
 // Without the end that is lost on the plot: the darkest part on a dark one, the lightest on a light one.
 const viridis = (t) => {
@@ -134,7 +125,7 @@ const colourOf = (g) => {
   if (g === NONE) return ink.none;
   return columns[state.column].levels ? palette[g % palette.length] : viridis((g + 0.5) / STEPS);
 };
-const shapeOf = (g) => (columns[state.column].levels && g !== NONE ? Math.floor(g / palette.length) % SHAPES : 0);
+const shapeOf = (g) => (columns[state.column].levels && g !== NONE ? Math.floor(g / data.palette.plain) % (2 + POLYGONS.length) : 0);
 const isOpen = (i) => labelled !== null && !labelled[i];
 const isShown = (i) => !state.hidden.has(group[i]);
 const isFaint = (i) => selection.count > 0 && !selection.mask[i];
@@ -208,15 +199,22 @@ const drawAxes = () => {
 };
 
 // Points --------------------------------------------------------------------
+// After circle and square: triangle, diamond, triangle upside down, plus, cross, star, as on the displays.
+const corners = (radii, turn) => radii.map((r, k) => {
+  const angle = turn + (k * 2 * Math.PI) / radii.length;
+  return [r * Math.cos(angle), r * Math.sin(angle)];
+});
+const PLUS = [[-1, 3], [1, 3], [1, 1], [3, 1], [3, -1], [1, -1], [1, -3], [-1, -3], [-1, -1], [-3, -1], [-3, 1], [-1, 1]];
+const POLYGONS = [
+  corners([1.25, 1.25, 1.25], -Math.PI / 2), corners([1.25, 1.25, 1.25, 1.25], 0), corners([1.25, 1.25, 1.25], Math.PI / 2),
+  PLUS.map(([x, y]) => [0.4 * x, 0.4 * y]), PLUS.map(([x, y]) => [0.28 * (x - y), 0.28 * (x + y)]),
+  corners([1.4, 0.6, 1.4, 0.6, 1.4, 0.6, 1.4, 0.6, 1.4, 0.6], -Math.PI / 2),
+];
 const trace = (c, x, y, r, shape) => {
   c.beginPath();
   if (shape === 0) { c.arc(x, y, r, 0, 2 * Math.PI); return; }
   if (shape === 1) { c.rect(x - r * 0.9, y - r * 0.9, r * 1.8, r * 1.8); return; }
-  const corners = shape === 2 ? 3 : 4, turn = shape === 2 ? -Math.PI / 2 : 0;
-  for (let k = 0; k < corners; k++) {
-    const a = turn + (k * 2 * Math.PI) / corners;
-    c[k ? "lineTo" : "moveTo"](x + 1.25 * r * Math.cos(a), y + 1.25 * r * Math.sin(a));
-  }
+  POLYGONS[shape - 2].forEach(([dx, dy], k) => c[k ? "lineTo" : "moveTo"](x + r * dx, y + r * dy));
   c.closePath();
 };
 const drawMarker = (c, x, y, r, g, open) => {
@@ -229,7 +227,7 @@ let sprites = new Map();
 const sprite = (g, open, r) => {
   const key = (g * 2 + (open ? 1 : 0)) * 8 + r;
   if (!sprites.has(key)) {
-    const size = Math.ceil(2 * (r * 1.3 + 2)), image = document.createElement("canvas");
+    const size = Math.ceil(2 * (r * 1.4 + 2)), image = document.createElement("canvas");
     image.width = image.height = Math.round(size * scale);
     const c = image.getContext("2d");
     c.scale(scale, scale);
