@@ -246,8 +246,7 @@ def _hash(text):
 def payload(subject) -> dict:
     """All that the picture shows of a `Subject`."""
     Z, covariance, axes = _axes(subject)
-    q = len(axes)
-    own = _own_columns(subject)
+    q, own = len(axes), _own_columns(subject)
     columns, left_out = colour_columns(subject, own)
     return {
         "name": subject.table.path.stem,
@@ -302,8 +301,7 @@ def colour_columns(subject, own):
     columns, room = list(own), COLUMN_BYTES - sum(len(column["values"]) for column in own)
     if subject.table.streamed:
         return columns, 0
-    (batch,) = subject.table.batches()
-    left_out = 0
+    (batch,), left_out = subject.table.batches(), 0
     for name, column in batch.columns.items():
         if subject.rows is not None:
             column = column.take(pa.array(subject.rows))
