@@ -1,0 +1,62 @@
+"""Tables whose features are rows, as genes often are, turned over."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gnomon.exceptions import TableError
+from gnomon.tools.cells import STYLES, bare, numbers_in
+from gnomon.tools.tables import Batch, Table, as_numbers, as_texts, column_kind
+
+
+def turned(table: Table) -> Table:
+    """The table with its rows as columns: the first column has their names, the header those of
+    the samples, which become the column "sample".
+    """
+    if table.streamed:
+        raise TableError(f"{table.path} is too large to transpose; turn it before")
+    (batch,) = table.batches()
+    if batch.matrix is not None:
+        return _turned_matrix(table, batch)
+    first, *samples = table.names
+    names = ["" if name is None else name.strip() for name in as_texts(batch.columns[first])]
+    names = [name or f"row {i + 1}" for i, name in enumerate(names)]
+    label = "sample" if "sample" not in names else "name of the sample"
+    columns = {label: pa.chunked_array([pa.array(samples, pa.string())])}
+    columns |= _turned_columns(names, [batch.columns[name] for name in samples])
+    turned_batch = Batch(len(samples), columns)
+    return table._replace(names=[label, *names], batches=lambda: iter([turned_batch]))
+
+
+def _turned_columns(names, samples):
+    """Rows of numbers as columns of numbers, the others as texts."""
+    values, odd = zip(*map(_numbers, samples), strict=True)
+    X, odd = np.column_stack(values), np.column_stack(odd).any(axis=1)
+    columns = {name: pa.array(row, from_pandas=True) for name, row in zip(names, X, strict=True)}
+    places = np.flatnonzero(odd)
+    texts = np.column_stack([as_texts(column.take(places)) for column in samples])
+    columns |= {names[i]: pa.array(row, pa.string()) for i, row in zip(places, texts, strict=True)}
+    return {name: pa.chunked_array([columns[name]]) for name in names}
+
+
+def _numbers(column):
+    """The numbers of a column, and which of its cells hold something else."""
+    kind = column_kind(column)
+    if kind in ("number", "empty"):
+        return as_numbers(column), np.zeros(len(column), bool)
+    if kind != "text":
+        return np.full(len(column), np.nan), np.ones(len(column), bool)
+    texts = bare(column)
+    plain = pc.fill_null(pc.match_substring_regex(texts, r"^[-+0-9.eE]+$"), False)
+    plain = pc.and_(plain, pc.fill_null(pc.match_substring_regex(texts, STYLES[0].pattern), False))
+    odd = pc.and_(texts.is_valid(), pc.invert(plain)).to_numpy(zero_copy_only=False)
+    return numbers_in(pc.if_else(plain, texts, None), STYLES[0]), odd
+
+
+def _turned_matrix(table, batch):
+    if batch.columns:
+        raise TableError(f"{table.path} has columns beside its matrix; it cannot be transposed")
+    matrix = batch.matrix.T.copy() if isinstance(batch.matrix, np.ndarray) else batch.matrix.T.tocsr()
+    features = [f"x{i + 1}" for i in range(matrix.shape[1])]
+    turned_batch = Batch(matrix.shape[0], {}, matrix)
+    return table._replace(features=features, batches=lambda: iter([turned_batch]))
