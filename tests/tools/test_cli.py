@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_iris
 
 pytest.importorskip("typer")
@@ -16,7 +16,7 @@ pa = pytest.importorskip("pyarrow")
 from pyarrow import csv, parquet
 from typer.testing import CliRunner
 
-from gnomon.tools import commands, tables
+from gnomon.tools import commands, modelfile, tables
 from gnomon.tools.cli import app
 
 KINDS = np.array(["setosa", "versicolor", "virginica"], dtype=object)
@@ -116,15 +116,17 @@ def test_fit_writes_embedding_model_and_report(table, tmp_path):
     assert embedding["row"][:2] == ["flower 0", "flower 1"]
     assert min(embedding["sd1"]) > 0
     assert (tmp_path / "out" / "report.html").read_text().startswith("<!doctype html>")
-    assert "column 'planet' has only one value; left out" in result.stderr
+    assert "left out: 'planet' (has only one value)" in result.stderr
     assert "PPCA, 2 dimensions" in result.stdout
 
 
 def test_csv_and_parquet_give_the_same_model(table, tmp_path):
     for suffix in ("csv", "parquet"):
         run("fit", table.with_suffix(f".{suffix}"), *FIT, "--out", tmp_path / suffix)
-    models = [(tmp_path / s / "model.gnomon").read_bytes() for s in ("csv", "parquet")]
-    assert models[0] == models[1]
+    files = [modelfile.read(tmp_path / s / "model.gnomon") for s in ("csv", "parquet")]
+    assert [file.notes["reading"] for file in files] == [{"separator": ","}, {}]
+    assert files[0].document["model"] == files[1].document["model"]
+    assert_array_equal(*[np.concatenate([a.ravel() for a in f.arrays.values()]) for f in files])
 
 
 def test_transform_gives_what_fit_gave(model, table):

@@ -61,7 +61,7 @@ def test_gaps_are_filled_with_the_mean_of_the_column(path):
 def test_columns_of_no_use_are_warned_of(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,b,c\n" + "".join(f"{i},{i % 3},7\n" for i in range(9)))
-    with pytest.warns(UserWarning, match="column 'c' has only one value; left out") as caught:
+    with pytest.warns(UserWarning, match=r"left out: 'c' \(has only one value\)") as caught:
         table = gnomon.read_table(path)
     assert caught[0].filename == __file__
     assert table.recipe.names == ["a", "b"]

@@ -91,20 +91,19 @@ def test_an_unknown_level_is_a_gap_and_said(table):
     assert "'new', not there at the fit" in said[0]
 
 
-@pytest.mark.parametrize(
-    ("cells", "said"),
-    [
-        (["1.5", "2", "?", "4"], "has '?' among numbers, so it is texts; empty these cells"),
-        (["1,5", "2,5", "3,5", "4"], "if that is a decimal comma, say --decimal ,"),
-        (["1a", "2b", "3", "4b"], ""),
-    ],
-)
-def test_numbers_that_became_texts_are_told(tmp_path, cells, said):
-    path, notes = tmp_path / "t.csv", []
-    path.write_text("a;b\n" + "".join(f"{cell};{i}\n" for i, cell in enumerate(cells)))
-    plan(open_table(path), report=notes.append)
-    assert said in " ".join(notes)
-    assert len(notes) == bool(said)
+def test_texts_among_numbers_are_told_in_one_note_with_the_option(table):
+    notes = []
+    rows = "".join(f"{i},{'broken' if i == 3 else i},{'lost' if i == 5 else i}\n" for i in range(9))
+    plan(table("a,b,c\n" + rows), report=notes.append)
+    (note,) = notes
+    assert "'b' has 'broken'; 'c' has 'lost'" in note
+    assert "say --na b=broken" in note
+
+
+def test_texts_that_are_no_numbers_are_no_doubt(table):
+    notes = []
+    plan(table("a,b\n1a,1\n2b,2\n3,4\n4b,3\n"), report=notes.append)
+    assert notes == []
 
 
 def test_a_missing_column_is_named(table):
@@ -113,7 +112,7 @@ def test_a_missing_column_is_named(table):
 
 
 def test_text_where_numbers_were_is_named(table):
-    with pytest.raises(TableError, match="column 'a' holds string"):
+    with pytest.raises(TableError, match=r"column 'a' holds texts as 'lots'.*--na WORD"):
         apply(plan(table(ROWS)), table("a,kind,when\nlots,x,2020-01-01\n"))
 
 

@@ -304,7 +304,7 @@ def _tell_no_dates(columns, note):
     for name, texts in columns.items():
         odd = dates_in(texts, True)[1]
         note(
-            f"column {name!r} would be dates, but {odd!r} is none in an order that fits the others, "
+            f"column {name!r} would be dates, but {odd!r} is none in an order that fits others, "
             f"so it is texts; if that cell has no value, say --na {name}={odd}"
         )
 
@@ -353,7 +353,9 @@ def _tell_limits(columns, asked, note):
     how, other = "half the limit (above one: as the limit)", "gap"
     if asked.censored == "gap":
         how, other = "gaps", "half"
-    note(f"limits among numbers: {'; '.join(told)}; read as {how}; say --censored {other} otherwise")
+    note(
+        f"limits among numbers: {'; '.join(told)}; read as {how}; say --censored {other} otherwise"
+    )
 
 
 def _tell_style(styles, asked, batch, note):

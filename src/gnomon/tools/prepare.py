@@ -10,12 +10,22 @@ from gnomon.estimators import kind_of, labelled_rows
 from gnomon.exceptions import ModelFileError, TableError
 from gnomon.linalg.data import has_gaps
 from gnomon.tools import modelfile
-from gnomon.tools.recipe import SCALES, Recipe, apply, plan
-from gnomon.tools.tables import Table, as_numbers, as_texts, as_values, column_kind, open_table
+from gnomon.tools.recipe import SCALES, Recipe, apply, left_out_text, plan
+from gnomon.tools.tables import (
+    Reading,
+    Table,
+    as_numbers,
+    as_texts,
+    as_values,
+    column_kind,
+    open_table,
+)
 
 TASKS = ("auto", "classes", "numeric")
 # So many classes are usual; more in a column of numbers may be measurements, and it is said.
 MANY_CLASSES = 20
+# With fewer rows, texts that differ everywhere may be categories.
+NAMED_ROWS = 10
 
 
 class Question(NamedTuple):
@@ -45,6 +55,7 @@ class PreparedTable(NamedTuple):
     chunks: np.ndarray | None
     links: Any
     recipe: Recipe
+    reading: Reading = Reading()
 
     @property
     def labelled(self) -> np.ndarray | None:
@@ -58,6 +69,7 @@ class SavedModel(NamedTuple):
     model: Any
     recipe: Recipe
     asked: Question
+    reading: Reading = Reading()
 
 
 def read_question(asked) -> Question:
@@ -82,6 +94,30 @@ def read_number(option, value, kind):
         raise TableError(f"{option} {value!r}; a number or auto is wanted") from None
 
 
+def open_for(saved: SavedModel, path, note, **options) -> Table:
+    """A table read as the model's own was; options that are given come first."""
+    kinds = {f.column: "text" if f.kind == "category" else f.kind for f in saved.recipe.features}
+    return open_table(path, saved.reading, kinds=kinds, note=note, **options)
+
+
+def named_rows(table: Table, asked: Question, note) -> Question:
+    """The question with the first column of texts that all differ as the names of the rows.
+
+    A column that is asked for is taken; links name rows by number where none is.
+    """
+    if asked.id is not None or asked.links is not None or table.streamed or table.features:
+        return asked
+    used = {asked.target, asked.chunks, *asked.ignore}
+    for name in table.names:
+        column = table.column(name)
+        if name in used or column_kind(column) != "text" or len(column) < NAMED_ROWS:
+            continue
+        if column.null_count == 0 and len(column.unique()) == len(column):
+            note(f"{name!r} was taken for the names of the rows; say --id for another")
+            return asked._replace(id=name)
+    return asked
+
+
 def prepare(table: Table, asked: Question, note) -> PreparedTable:
     """X, y and what else the question names, from the table."""
     for name, role in ((asked.target, "target"), (asked.id, "id"), (asked.chunks, "chunk column")):
@@ -89,8 +125,8 @@ def prepare(table: Table, asked: Question, note) -> PreparedTable:
             table.check(name, role)
     used = [name for name in (asked.target, asked.id, asked.chunks, *asked.ignore) if name]
     recipe = plan(table, ignore=used, scale=asked.scale, report=note)
-    for name, reason in recipe.left_out.items():
-        note(f"column {name!r} {reason}; left out")
+    if recipe.left_out:
+        note(left_out_text(recipe.left_out))
     X = apply(recipe, table, note)
     ids = row_names(table, asked.id, X.shape[0])
     y, kind = _target(table, asked)
@@ -98,7 +134,7 @@ def prepare(table: Table, asked: Question, note) -> PreparedTable:
         _check_variety(table, asked, y, kind, note)
     chunks = None if asked.chunks is None else _chunk_ids(table.column(asked.chunks))
     links = None if asked.links is None else _read_links(asked.links, ids)
-    return PreparedTable(X, y, kind, ids, chunks, links, recipe)
+    return PreparedTable(X, y, kind, ids, chunks, links, recipe, table.reading)
 
 
 def prepare_again(saved: SavedModel, table: Table, note) -> tuple[PreparedTable, Question]:
@@ -113,7 +149,7 @@ def prepare_again(saved: SavedModel, table: Table, note) -> tuple[PreparedTable,
     if y is None:
         asked = asked._replace(target=None)
     ids = row_names(table, asked.id, X.shape[0])
-    return PreparedTable(X, y, kind, ids, None, None, saved.recipe), asked
+    return PreparedTable(X, y, kind, ids, None, None, saved.recipe, table.reading), asked
 
 
 def row_names(table, name, n_rows) -> np.ndarray:
@@ -137,6 +173,7 @@ def save_fit(model, path, ready: PreparedTable, asked: Question):
     links = None if asked.links is None else str(asked.links)
     question = asked._replace(links=links, task=ready.kind or asked.task)._asdict()
     notes = {"recipe": ready.recipe.to_notes(), "question": question}
+    notes["reading"] = ready.reading.changed()
     return modelfile.save(model, path, notes=notes)
 
 
@@ -148,7 +185,8 @@ def load_fit(path) -> SavedModel:
             f"{path} was saved in Python, without a rule for tables; fit it with gnomon fit"
         )
     try:
-        return SavedModel(model, Recipe.from_notes(notes["recipe"]), _question(notes["question"]))
+        asked, reading = _question(notes["question"]), _reading(notes.get("reading", {}))
+        return SavedModel(model, Recipe.from_notes(notes["recipe"]), asked, reading)
     except (TypeError, KeyError, AttributeError) as error:
         raise ModelFileError(f"{path} holds a rule for tables that cannot be read") from error
 
@@ -157,6 +195,11 @@ def _question(notes) -> Question:
     """The question of a file; the first files called numeric targets numbers."""
     task = notes["task"]
     return Question(**notes | {"task": "numeric" if task == "numbers" else task})
+
+
+def _reading(notes) -> Reading:
+    """The reading of a file; the first files have none."""
+    return Reading(**notes | {"na": tuple(notes.get("na", ()))})
 
 
 def _target(table, asked):

@@ -37,15 +37,18 @@ CANDIDATES = (",", ";", "\t", "|")
 MICROSECONDS_OF_A_DAY = 86_400e6
 TEXTS = (".csv", ".tsv", ".tab", ".txt")
 WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
-FORMATS = (*WORKBOOKS, ".parquet", ".pq", ".feather", ".arrow")
-FORMATS += (".npz", ".mtx", ".svmlight", ".svm", ".libsvm", ".h5ad")
-# Cells without a value, in every column.
-NO_VALUE = ("", "NA", "N/A", "n/a", "NaN", "nan", "-NaN", "-nan", "NULL", "Null", "null")
-NO_VALUE += ("#N/A", "#N/A N/A", "#NA", "1.#IND", "1.#QNAN", "-1.#IND", "-1.#QNAN", "#NV", "<NA>")
-# Cells without a value where the others are numbers or dates; elsewhere they may be a level.
-NO_NUMBER = (".", "..", "...", "-", "--", "?", "*", "/", "na", "Na", "n.a.", "N.A.", "nd", "ND")
-NO_NUMBER += ("n.d.", "N.D.", "N/D", "n/d", "k.A.", "k. A.", "missing", "Missing", "MISSING")
-NO_NUMBER += ("unknown", "Unknown", "UNKNOWN", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!")
+MATRICES = (".npz", ".mtx", ".svmlight", ".svm", ".libsvm", ".h5ad")
+FORMATS = (*WORKBOOKS, ".parquet", ".pq", ".feather", ".arrow", *MATRICES)
+# Cells without a value, in every column: what programs write.
+NO_VALUE = (
+    """NA N/A n/a NaN nan -NaN -nan NULL Null null #N/A #NA #NV <NA> 1.#IND 1.#QNAN -1.#IND
+-1.#QNAN""".split()
+    + ["", "#N/A N/A"]
+)
+# Cells without a value where the others are numbers or dates, what people write: in a column of
+# texts it may be a level. "none" is not among them, for it can mean zero.
+NO_NUMBER = """. .. ... - -- ? ?? * / na Na n.a. N.A. nd ND n.d. N.D. n/d N/D k.A. missing Missing
+MISSING unknown Unknown UNKNOWN #DIV/0! #VALUE! #REF! #NAME? #NUM!""".split()
 CENSORED = ("half", "gap")
 MARKS = (".", ",", "'", " ")
 # A text that is a number, with its fraction behind a point or a comma.
@@ -159,7 +162,9 @@ def _check_reading(path, asked):
     if asked.thousands is not None and asked.thousands not in MARKS:
         raise TableError(f"--thousands {asked.thousands!r}; accepted are . , ' and a blank")
     if asked.thousands is not None and asked.thousands == asked.decimal:
-        raise TableError(f"--thousands and --decimal are both {asked.decimal!r}; one of them is not")
+        raise TableError(
+            f"--thousands and --decimal are both {asked.decimal!r}; one of them is not"
+        )
     if asked.censored not in CENSORED:
         raise TableError(f"--censored {asked.censored!r}; accepted are {', '.join(CENSORED)}")
 
@@ -176,7 +181,7 @@ def _understood(table, kinds, note):
 
 
 def may_be_number(column) -> bool:
-    """Whether a column of texts has a digit somewhere: without one it is neither number nor date."""
+    """Whether a column is texts with a digit somewhere; without one there is no number or date."""
     return column_kind(column) == "text" and bool(
         pc.any(pc.match_substring_regex(_decoded(column), "[0-9]")).as_py()
     )
@@ -275,7 +280,9 @@ def _without_words(batch):
 def _separator(path, suffix, asked):
     """The one asked for, that of the suffix, or the one that the first line has most of."""
     line = _first_line(path, asked.encoding)
-    if asked.separator is not None and (asked.separator in line or asked.separator not in CANDIDATES):
+    if asked.separator is not None and (
+        asked.separator in line or asked.separator not in CANDIDATES
+    ):
         return asked.separator
     return SEPARATORS.get(suffix) or max(CANDIDATES, key=line.count)
 

@@ -10,8 +10,9 @@ from gnomon.tools.tables import Batch, Table, as_numbers, as_texts, column_kind
 
 
 def turned(table: Table) -> Table:
-    """The table with its rows as columns: the first column has their names, the header those of
-    the samples, which become the column "sample".
+    """The table with its rows as columns.
+
+    The first column has their names; those of the samples, the header, are the column "sample".
     """
     if table.streamed:
         raise TableError(f"{table.path} is too large to transpose; turn it before")
@@ -56,7 +57,9 @@ def _numbers(column):
 def _turned_matrix(table, batch):
     if batch.columns:
         raise TableError(f"{table.path} has columns beside its matrix; it cannot be transposed")
-    matrix = batch.matrix.T.copy() if isinstance(batch.matrix, np.ndarray) else batch.matrix.T.tocsr()
+    matrix = (
+        batch.matrix.T.copy() if isinstance(batch.matrix, np.ndarray) else batch.matrix.T.tocsr()
+    )
     features = [f"x{i + 1}" for i in range(matrix.shape[1])]
     turned_batch = Batch(matrix.shape[0], {}, matrix)
     return table._replace(features=features, batches=lambda: iter([turned_batch]))
