@@ -223,7 +223,7 @@ def _styles(texts, asked, kind):
     limited = pc.match_substring_regex(texts, "^[<>≤≥]")
     groups = texts.filter(limited).drop_null().unique()
     plain = texts.filter(pc.invert(limited)).drop_null().unique()
-    return styles if len(plain) > len(groups) else []
+    return styles if len(plain) >= len(groups) else []
 
 
 def _decided_styles(table, asked, numbers, batch, note):

@@ -40,11 +40,7 @@ WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 MATRICES = (".npz", ".mtx", ".svmlight", ".svm", ".libsvm", ".h5ad")
 FORMATS = (*WORKBOOKS, ".parquet", ".pq", ".feather", ".arrow", *MATRICES)
 # Cells without a value, in every column: what programs write.
-NO_VALUE = (
-    """NA N/A n/a NaN nan -NaN -nan NULL Null null #N/A #NA #NV <NA> 1.#IND 1.#QNAN -1.#IND
--1.#QNAN""".split()
-    + ["", "#N/A N/A"]
-)
+NO_VALUE = ["", *"NA N/A n/a NaN nan -NaN -nan NULL Null null #N/A #NA #NV <NA>".split()]
 # Cells without a value where the others are numbers or dates, what people write: in a column of
 # texts it may be a level. "none" is not among them, for it can mean zero.
 NO_NUMBER = """. .. ... - -- ? ?? * / na Na n.a. N.A. nd ND n.d. N.D. n/d N/D k.A. missing Missing
