@@ -114,6 +114,14 @@ def test_decimal_commas_are_found_and_said(read, separator):
     assert "--decimal ." in note
 
 
+def test_a_column_without_marks_is_no_evidence(read):
+    table, notes = read({"a": ["1,5", "2,5", "3"], "b": ["<7", "8", "9"]}, ";")
+    assert table.reading.decimal == ","
+    assert_array_equal(numbers(table, "b"), [3.5, 8, 9])
+    assert len(notes) == 2
+    assert "'b'" not in notes[1]
+
+
 def test_a_decimal_point_that_was_named_is_kept(read):
     assert column_kind(read(["1,5", "2"], ";", decimal=".")[0].column("a")) == "text"
 

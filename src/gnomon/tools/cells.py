@@ -52,7 +52,7 @@ class Style(NamedTuple):
 # From the plainest on: the first that fits is taken.
 STYLES = tuple(Style(point, mark) for mark in (None, ",", ".", "'", " ") for point in ".,")
 STYLES = tuple(style for style in STYLES if style.decimal != style.thousands)
-COMMA, THOUSANDS = Style(","), Style(".", ",")
+PLAIN, COMMA, THOUSANDS = Style("."), Style(","), Style(".", ",")
 
 
 class Rule(NamedTuple):
@@ -144,7 +144,7 @@ def rules_for(table: Table, batch, kinds: Mapping, note, *, texts_stay=False):
     for name, style in styles.items():
         rules[name] = Rule(table.path, name, words[name], style, censored=asked.censored)
     _tell_limits({name: texts[name] for name in styles}, asked, note)
-    _tell_style(styles, asked, batch, note)
+    _tell_style(styles, texts, asked, batch, note)
     return rules, _found(asked, orders, styles, batch)
 
 
@@ -228,10 +228,14 @@ def _styles(texts, asked, kind):
 
 def _decided_styles(table, asked, numbers, batch, note):
     """The style of each column; where 1,234 has two meanings, the other columns decide."""
-    unsure = [name for name, styles in numbers.items() if COMMA in styles and THOUSANDS in styles]
-    chosen = {name: styles[0] for name, styles in numbers.items() if name not in unsure}
+    unmarked = [name for name, styles in numbers.items() if {PLAIN, COMMA} <= set(styles)]
+    marked = {name: styles for name, styles in numbers.items() if name not in unmarked}
+    unsure = [name for name, styles in marked.items() if {COMMA, THOUSANDS} <= set(styles)]
+    chosen = {name: styles[0] for name, styles in marked.items() if name not in unsure}
     if unsure:
         chosen |= dict.fromkeys(unsure, _meaning(table, asked, set(chosen.values()), batch, note))
+    has_comma = any(style.decimal == "," for style in chosen.values())
+    chosen |= dict.fromkeys(unmarked, COMMA if has_comma else PLAIN)
     return {name: chosen[name] for name in numbers}
 
 
@@ -358,8 +362,11 @@ def _tell_limits(columns, asked, note):
     )
 
 
-def _tell_style(styles, asked, batch, note):
-    commas = [name for name, style in styles.items() if style.decimal == ","]
+def _tell_style(styles, texts, asked, batch, note):
+    def has(name, mark):
+        return mark is not None and pc.any(pc.match_substring(texts[name], mark)).as_py()
+
+    commas = [name for name, style in styles.items() if style.decimal == "," and has(name, ",")]
     if commas and asked.decimal is None:
         note(f"decimal commas were found in {_named(commas)}; say --decimal . if they are none")
         if pointed := list(_fractions(batch)):
@@ -367,7 +374,7 @@ def _tell_style(styles, asked, batch, note):
                 f"{_named(pointed)} have decimal points beside commas elsewhere; if the points are "
                 "of thousands, say --thousands ."
             )
-    marked = [name for name, style in styles.items() if style.thousands]
+    marked = [name for name, style in styles.items() if has(name, style.thousands)]
     if marked and asked.thousands is None:
         mark = styles[marked[0]].thousands
         note(f"thousands with {mark!r} were found in {_named(marked)}; --decimal says otherwise")
