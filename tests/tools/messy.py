@@ -81,7 +81,7 @@ def genes(folder, *, n_genes=2000, n_samples=60, seed=0):
     rng = np.random.default_rng(seed)
     kind = np.arange(n_samples) % 3
     loading = np.zeros((n_genes, 3))
-    loading[:60] = rng.normal(0, 1.5, (60, 3))
+    loading[:60] = rng.normal(0, 1.5, loading[:60].shape)
     values = rng.normal(8, 2, (n_genes, 1)) + loading[:, kind]
     values = (values + rng.normal(0, 0.7, values.shape)).round(3)
     gene_names = [f"GENE{i + 1}" for i in range(n_genes)]

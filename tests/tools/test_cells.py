@@ -65,6 +65,11 @@ def test_na_counts_in_all_columns_or_in_one(read):
     assert_array_equal(numbers(table, "c"), [np.nan, 2.5, 3])
 
 
+def test_na_for_a_column_that_is_not_there_is_told(read):
+    assert "there is no column 'ae'" in read(["1", "2"], na=("ae=99",))[1][0]
+    assert read(["1", "2"], na=("ae=99",), kinds={"a": "number"})[1] == []
+
+
 def test_na_counts_in_formats_with_kinds(read, tmp_path):
     import pyarrow as pa
     from pyarrow import parquet

@@ -123,6 +123,7 @@ def rules_for(table: Table, batch, kinds: Mapping, note, *, texts_stay=False):
     Where ``texts_stay``, a format with kinds of its own, only words are emptied.
     """
     asked = table.reading
+    _tell_no_columns(asked, table.names, kinds, note)
     words = {name: words_of(asked, table.names, name) for name in table.names}
     rules = {n: Rule(table.path, n, words[n]) for n in table.names if words[n]}
     texts = {
@@ -153,6 +154,14 @@ def words_of(asked: Reading, names, name) -> tuple[str, ...]:
     pairs = [entry.rpartition("=") for entry in asked.na]
     everywhere = [e for e, pair in zip(asked.na, pairs, strict=True) if pair[0] not in set(names)]
     return (*everywhere, *(word for column, _, word in pairs if column == name))
+
+
+def _tell_no_columns(asked, names, kinds, note):
+    """Say which COLUMN=WORD names no column; tables of a known kind need not have all of them."""
+    columns = {entry.rpartition("=")[0]: entry for entry in asked.na}
+    for column, entry in columns.items():
+        if column and column not in names and not kinds:
+            note(f"--na {entry}: there is no column {column!r}, so it is taken for a word")
 
 
 def bare(column, words=()):

@@ -205,7 +205,7 @@ def _tell_doubts(tallies, report):
         name, texts = next(iter(odd.items()))
         report(
             f"texts among numbers: {_listed({n: f'has {_some(t)}' for n, t in odd.items()})}; read "
-            f"as texts; if such a text means no value, say --na {name}={min(texts)} or --na WORD"
+            f"as texts; if such a text means no value, say --na {name}={min(texts)}"
         )
 
 
@@ -217,9 +217,10 @@ def _tell_codes(tallies, report):
             for name, codes in coded.items()
         }
         name, codes = next(iter(coded.items()))
+        options = " ".join(f"--na {name}={code:g}" for code in codes)
         report(
             f"numbers far from the others, which may mean that there is no value: {_listed(told)}; "
-            f"read as numbers; if they mean none, say --na {name}={min(codes):g} (or --na WORD)"
+            f"read as numbers; if they mean none, say {options}, or --na without a column for all"
         )
 
 
