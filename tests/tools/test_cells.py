@@ -184,7 +184,7 @@ def test_thousands_points_can_be_named(read):
 def test_points_beside_commas_are_told(read):
     table, notes = read({"a": ["1.234", "2.345"], "b": ["0,5", "1,25"]}, ";")
     assert_array_equal(numbers(table), [1.234, 2.345])
-    assert "'a' have decimal points beside commas elsewhere" in notes[1]
+    assert "decimal points, beside commas elsewhere, were found in 'a'" in notes[1]
     assert "--thousands ." in notes[1]
     assert table.reading.decimal is None
 

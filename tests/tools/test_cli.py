@@ -118,7 +118,7 @@ def test_fit_writes_embedding_model_and_report(table, tmp_path):
     assert embedding["row"][:2] == ["flower 0", "flower 1"]
     assert min(embedding["sd1"]) > 0
     assert (tmp_path / "out" / "report.html").read_text().startswith("<!doctype html>")
-    assert "left out: 'planet' (has only one value)" in result.stderr
+    assert "left out: 'planet' has only one value" in result.stderr
     assert "PPCA, 2 dimensions" in result.stdout
 
 

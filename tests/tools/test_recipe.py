@@ -216,7 +216,7 @@ def test_columns_left_out_are_told_once_by_reason():
     many = f"has more than {recipe.MAX_LEVELS} different texts"
     left = {"a": "is empty", "b": many, "c": "is empty"}
     text = recipe.left_out_text(left)
-    assert text.startswith(f"left out: 'a', 'c' (is empty), 'b' ({many}); --id takes")
+    assert text.startswith(f"left out: 'a', 'c' are empty; 'b' {many}; --id takes")
     assert "--ignore" in text
     assert "--id" not in recipe.left_out_text({"a": "is empty"})
 

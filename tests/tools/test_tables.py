@@ -168,7 +168,7 @@ def test_the_table_carries_how_it_was_read(text):
         ({"separator": ";;"}, "--separator ';;'; one character is wanted"),
         ({"thousands": "_"}, "--thousands '_'; accepted are"),
         ({"thousands": ",", "decimal": ","}, "--thousands and --decimal are both ','"),
-        ({"censored": "double"}, "--censored 'double'; accepted are half, gap"),
+        ({"censored": "double"}, "--censored 'double'; accepted are 'half', 'gap'"),
     ],
 )
 def test_wrong_options_of_reading_are_named(text, options, sentence):

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gnomon.exceptions import TableError
+from gnomon.tools.dates import DATE, dates_in, decided_orders, orders_of, tell_no_dates
 from gnomon.tools.tables import (
     NO_NUMBER,
     NO_VALUE,
@@ -25,13 +26,8 @@ from gnomon.tools.tables import (
 )
 
 LIMIT = "(<=|>=|<|>|≤|≥)?"
-# Day, month and year in either order or from the year on, perhaps with a time of the day.
-DATE = (
-    r"^(?P<a>[0-9]{1,4})(?P<mark>[./-])(?P<b>[0-9]{1,2})[./-](?P<c>[0-9]{2}|[0-9]{4})"
-    r"(?:[ T]+(?P<h>[0-9]{1,2}):(?P<m>[0-9]{2})(?::(?P<s>[0-9]{2}))?)?$"
-)
-# Years of two digits from here on are of the last century, as POSIX has it.
-CENTURY_TURNS = 69
+# Texts that are tried before all of a column.
+SOME_CELLS = 1000
 
 
 class Style(NamedTuple):
@@ -65,6 +61,7 @@ class Rule(NamedTuple):
     dayfirst: bool | None = None
     is_date: bool = False
     censored: str = "half"
+    is_checked: bool = False
 
     def apply(self, column):
         """The column by this rule."""
@@ -91,6 +88,9 @@ class Rule(NamedTuple):
         return pa.array(days, pa.timestamp("s"))
 
     def _check(self, texts, pattern, kind):
+        """Raise where a later batch of a stream does not fit what the first one decided."""
+        if self.is_checked:
+            return
         odd = texts.filter(pc.invert(pc.match_substring_regex(texts, pattern)))
         if len(odd.drop_null()):
             raise TableError(self._complaint(odd.drop_null()[0].as_py(), kind))
@@ -131,19 +131,20 @@ def rules_for(table: Table, batch, kinds: Mapping, note, *, texts_stay=False):
         for name, column in batch.columns.items()
         if not texts_stay and kinds.get(name) != "text" and may_be_number(column)
     }
-    dates = {name: _orders(column) for name, column in texts.items() if _fits(column, DATE)}
-    _tell_no_dates({name: texts[name] for name, orders in dates.items() if not orders}, note)
+    dates = {name: orders_of(column) for name, column in texts.items() if _fits(column, DATE)}
+    tell_no_dates({name: texts[name] for name, orders in dates.items() if not orders}, note)
     numbers = {
         name: styles
         for name, column in texts.items()
         if name not in dates and (styles := _styles(column, asked, kinds.get(name)))
     }
-    orders = _decided_orders(asked, {n: orders for n, orders in dates.items() if orders}, note)
+    orders = decided_orders(asked, {n: orders for n, orders in dates.items() if orders}, note)
     styles = _decided_styles(table, asked, numbers, batch, note)
+    rule = Rule(table.path, "", (), censored=asked.censored, is_checked=not table.streamed)
     for name, order in orders.items():
-        rules[name] = Rule(table.path, name, words[name], dayfirst=order, is_date=True)
+        rules[name] = rule._replace(name=name, words=words[name], dayfirst=order, is_date=True)
     for name, style in styles.items():
-        rules[name] = Rule(table.path, name, words[name], style, censored=asked.censored)
+        rules[name] = rule._replace(name=name, words=words[name], style=style)
     _tell_limits({name: texts[name] for name in styles}, asked, note)
     _tell_style(styles, texts, asked, batch, note)
     return rules, _found(asked, orders, styles, batch)
@@ -193,7 +194,12 @@ def _is_float(word):
 
 
 def _fits(texts, pattern):
-    return bool(pc.all(pc.match_substring_regex(texts, pattern)).as_py())
+    """Whether all texts, and there are some, fit; the first of them say no sooner."""
+    if texts.null_count == len(texts):
+        return False
+    parts = (texts[:SOME_CELLS], texts[SOME_CELLS:])
+    found = (pc.match_substring_regex(part, pattern) for part in parts)
+    return all(pc.all(part, min_count=0).as_py() for part in found)
 
 
 def numbers_in(texts, style: Style, censored="half") -> np.ndarray:
@@ -201,36 +207,45 @@ def numbers_in(texts, style: Style, censored="half") -> np.ndarray:
 
     "<0.5" is half the limit, ">100" the limit, or both are gaps.
     """
-    plain = pc.replace_substring_regex(texts, f"^{LIMIT} *", "")
+    limited = _limited(texts).to_numpy(zero_copy_only=False)
+    plain = pc.replace_substring_regex(texts, f"^{LIMIT} *", "") if limited.any() else texts
     if style.thousands:
         plain = pc.replace_substring(plain, style.thousands, "")
-    plain = pc.replace_substring(plain, style.decimal, ".")
+    if style.decimal != ".":
+        plain = pc.replace_substring(plain, style.decimal, ".")
     values = np.array(plain.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=float)
-    below, above = _limited(texts, "^[<≤]"), _limited(texts, "^[>≥]")
     if censored == "gap":
-        return np.where(below | above, np.nan, values)
-    return np.where(below & (values > 0), values / 2, values)
+        return np.where(limited, np.nan, values)
+    if limited.any():
+        below = _limited(texts, "^[<≤]").to_numpy(zero_copy_only=False) & (values > 0)
+        values[below] /= 2
+    return values
 
 
-def _limited(texts, pattern):
-    return pc.fill_null(pc.match_substring_regex(texts, pattern), False).to_numpy(
-        zero_copy_only=False
-    )
+def _limited(texts, pattern="^[<>≤≥]"):
+    return pc.fill_null(pc.match_substring_regex(texts, pattern), False)
 
 
 def _styles(texts, asked, kind):
-    """The styles that all texts of a column fit, of those that the options allow."""
+    """The styles that all texts of a column fit, of those that the options allow.
+
+    Where numbers without thousands fit, those with any mark of thousands but a comma do as well.
+    """
     allowed = [
         style
         for style in STYLES
         if asked.decimal in (None, style.decimal) and asked.thousands in (None, style.thousands)
     ]
-    styles = [style for style in allowed if _fits(texts, style.pattern)]
-    if not styles or kind == "number":
+    styles: list[Style] = []
+    for style in allowed:
+        known = Style(style.decimal) in styles and style != THOUSANDS
+        if not known and _fits(texts, style.pattern):
+            styles.append(style)
+    limited = _limited(texts)
+    if not styles or kind == "number" or not pc.any(limited).as_py():
         return styles
     # Two limits, as in "<30" and ">=30", are groups; numbers with limits among them are numbers.
-    limited = pc.match_substring_regex(texts, "^[<>≤≥]")
-    groups = texts.filter(limited).drop_null().unique()
+    groups = texts.filter(limited).unique()
     plain = texts.filter(pc.invert(limited)).drop_null().unique()
     return styles if len(plain) >= len(groups) else []
 
@@ -278,86 +293,10 @@ def _fractions(batch):
                 yield name
 
 
-def _orders(texts):
-    """Which orders of day and month all texts of a column are dates in."""
-    if (_parts(texts)["a"] > 31).all():
-        return {None} if dates_in(texts, None)[1] is None else set()
-    orders = {order for order in (True, False) if dates_in(texts, order)[1] is None}
-    # Nobody writes the month first with points.
-    points = texts.drop_null()[0].as_py().count(".") == 2
-    return {True} if points and True in orders else orders
-
-
-def _decided_orders(asked, dates, note):
-    """Whether the day comes first in each column of dates."""
-    known = {next(iter(orders)) for orders in dates.values() if len(orders) == 1} - {None}
-    chosen, assumed = {}, []
-    for name, orders in dates.items():
-        if len(orders) == 1:
-            chosen[name] = next(iter(orders))
-        elif asked.dayfirst is not None:
-            chosen[name] = asked.dayfirst
-        else:
-            chosen[name] = next(iter(known)) if len(known) == 1 else True
-            assumed += [name] if len(known) != 1 else []
-    if assumed:
-        note(
-            f"the dates of {', '.join(map(repr, assumed))} can have the day or the month first; "
-            "the day was taken; if that is wrong, say --monthfirst"
-        )
-    against = [n for n, order in chosen.items() if {order, asked.dayfirst} == {True, False}]
-    if against:
-        options = ("--dayfirst", "--monthfirst")
-        wrong, right = options if asked.dayfirst else options[::-1]
-        raise TableError(f"the dates of {against[0]!r} do not fit {wrong}; say {right}")
-    return chosen
-
-
-def _tell_no_dates(columns, note):
-    for name, texts in columns.items():
-        odd = dates_in(texts, True)[1]
-        note(
-            f"column {name!r} would be dates, but {odd!r} is none in an order that fits others, "
-            f"so it is texts; if that cell has no value, say --na {name}={odd}"
-        )
-
-
-def _parts(texts):
-    """Numbers of the parts of dates; zero where there is no time, NaN in the gaps."""
-    found = pc.extract_regex(texts, DATE)
-    parts = {}
-    for key in "abchms":
-        part = pc.struct_field(found, key)
-        number = pc.if_else(pc.equal(part, ""), "0", part).cast(pa.float64())
-        parts[key] = np.array(number.drop_null().to_numpy(zero_copy_only=False))
-    return parts
-
-
-def dates_in(texts, dayfirst):
-    """Dates of texts, NaT in the gaps, and the first text that is no date (None: all are).
-
-    The order is day, month, year, or with ``dayfirst`` False month first, or None year first.
-    """
-    there = texts.is_valid().to_numpy(zero_copy_only=False)
-    parts = _parts(texts)
-    order = {True: "abc", False: "bac", None: "cba"}[dayfirst]
-    day, month, year = (parts[key].astype(int) for key in order)
-    year = year + np.where(year >= 100, 0, np.where(year < CENTURY_TURNS, 2000, 1900))
-    months = (year - 1970).astype("M8[Y]").astype("M8[M]") + np.clip(month, 1, 12) - 1
-    days = months.astype("M8[D]") + day - 1
-    right = (days.astype("M8[M]") == months) & (month >= 1) & (month <= 12)
-    right &= (parts["h"] < 24) & (parts["m"] < 60) & (parts["s"] < 61)
-    seconds = (3600 * parts["h"] + 60 * parts["m"] + parts["s"]).astype("m8[s]")
-    dates = np.full(len(texts), np.datetime64("NaT"), dtype="M8[s]")
-    dates[there] = days.astype("M8[s]") + seconds
-    wrong = None if right.all() else texts.drop_null()[int(np.argmin(right))].as_py()
-    return dates, wrong
-
-
 def _tell_limits(columns, asked, note):
     told = []
     for name, texts in columns.items():
-        limited = texts.filter(pc.match_substring_regex(texts, "^[<>≤≥]")).drop_null()
+        limited = texts.filter(_limited(texts))
         if len(limited):
             cells = "1 cell" if len(limited) == 1 else f"{len(limited)} cells"
             told.append(f"{name!r} has {cells} as {limited[0].as_py()!r}")
@@ -380,8 +319,8 @@ def _tell_style(styles, texts, asked, batch, note):
         note(f"decimal commas were found in {_named(commas)}; say --decimal . if they are none")
         if pointed := list(_fractions(batch)):
             note(
-                f"{_named(pointed)} have decimal points beside commas elsewhere; if the points are "
-                "of thousands, say --thousands ."
+                f"decimal points, beside commas elsewhere, were found in {_named(pointed)}; if "
+                "they are of thousands, say --thousands ."
             )
     marked = [name for name, style in styles.items() if has(name, style.thousands)]
     if marked and asked.thousands is None:

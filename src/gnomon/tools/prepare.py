@@ -198,8 +198,13 @@ def _question(notes) -> Question:
 
 
 def _reading(notes) -> Reading:
-    """The reading of a file; the first files have none."""
-    return Reading(**notes | {"na": tuple(notes.get("na", ()))})
+    """The reading of a file, checked; the first files have none."""
+    reading = Reading(**notes | {"na": tuple(notes.get("na", ()))})
+    kinds = Reading.__annotations__ | {"na": tuple}
+    right = [isinstance(getattr(reading, name), kind) for name, kind in kinds.items()]
+    if not all(right) or not all(isinstance(word, str) for word in reading.na):
+        raise TypeError("a reading has fields of another kind")
+    return reading
 
 
 def _target(table, asked):

@@ -26,9 +26,8 @@ SCALES = ("auto", "standard", "none")
 CODES = (-1, *(sign * code for code in (9, 99, 999, 9999) for sign in (-1, 1)))
 # A code is at least so many usual steps, and so large a part of the range, from the other numbers.
 CODE_STEPS, CODE_PART = 3, 0.1
-# Columns of one unit, as samples of genes are: so many at least, with rows so many times as many,
-# whose means lie within half a standard deviation of a column.
-ALIKE_COLUMNS, ALIKE_ROWS, ALIKE_MEANS = 10, 5, 0.5
+# With fewer columns a table of names and numbers is no table of samples, as genes have it.
+SAMPLES = 10
 
 
 class Feature(NamedTuple):
@@ -158,11 +157,10 @@ def plan(table: Table, *, ignore=(), scale="auto", report=lambda text: None) -> 
     tallies = _tallied(table, names)
     for tell in (_tell_doubts, _tell_codes):
         tell(tallies, report)
-    if _are_alike(table, tallies):
-        report(
-            f"{table.path.name} has names in its first column and many rows of one unit; if its "
-            "rows are the features, as genes often are, say --transpose"
-        )
+    if len(names) >= SAMPLES and not table.streamed:
+        from gnomon.tools.transpose import tell_if_alike
+
+        tell_if_alike(table, tallies, report)
     faults = {name: tally.fault() for name, tally in tallies.items()}
     scaled = scale != "none"
     features = [tallies[name].feature(name, scaled) for name in names if not faults[name]]
@@ -227,22 +225,6 @@ def _tell_codes(tallies, report):
 def _listed(told, most=3):
     shown = "; ".join(f"{name!r} {text}" for name, text in list(told.items())[:most])
     return shown + (f"; and {len(told) - most} more columns" if len(told) > most else "")
-
-
-def _are_alike(table, tallies):
-    """Whether columns look like samples of one thing, with names of features before them."""
-    first, *others = table.names
-    numbers = [tallies[name] for name in others if name in tallies]
-    if len(numbers) < max(ALIKE_COLUMNS, len(others)) or table.streamed or table.reading.transpose:
-        return False
-    if any(tally.kind != "number" or tally.n < 2 for tally in numbers):
-        return False
-    names = table.column(first)
-    many = len(names) >= ALIKE_ROWS * len(others)
-    if not many or column_kind(names) != "text" or len(names.unique()) < len(names):
-        return False
-    within = np.median([np.sqrt(tally.m2 / tally.n) for tally in numbers])
-    return np.std([tally.mean for tally in numbers]) < ALIKE_MEANS * within
 
 
 def _tallied(table, names):
@@ -381,10 +363,14 @@ def left_out_text(left_out) -> str:
     reasons: dict[str, list[str]] = {}
     for name, reason in left_out.items():
         reasons.setdefault(reason, []).append(name)
-    told = [f"{_some(names, 5, 'columns')} ({reason})" for reason, names in reasons.items()]
+    told = []
+    for reason, names in reasons.items():
+        verb, rest = reason.split(" ", 1)
+        verb = {"is": "are", "has": "have", "holds": "hold"}[verb] if len(names) > 1 else verb
+        told.append(f"{_some(names, 5, 'columns')} {verb} {rest}")
     names_rows = "--id takes texts as the names of the rows; " if _many_levels() in reasons else ""
     return (
-        f"left out: {', '.join(told)}; {names_rows}--ignore leaves a column out without this note"
+        f"left out: {'; '.join(told)}; {names_rows}--ignore leaves a column out without this note"
     )
 
 

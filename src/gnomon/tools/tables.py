@@ -151,18 +151,16 @@ def _read_whole(path, suffix, asked, kinds, note):
 
 def _check_reading(path, asked):
     explained(path, lambda: codecs.lookup(asked.encoding))
-    for option in ("separator", "decimal", "thousands"):
-        value = getattr(asked, option)
-        if value is not None and len(value) != 1:
+    accepted = {"thousands": (None, *MARKS), "censored": CENSORED}
+    for option in ("separator", "decimal", "thousands", "censored"):
+        value, values = getattr(asked, option), accepted.get(option)
+        if values is None and value is not None and len(value) != 1:
             raise TableError(f"--{option} {value!r}; one character is wanted")
-    if asked.thousands is not None and asked.thousands not in MARKS:
-        raise TableError(f"--thousands {asked.thousands!r}; accepted are . , ' and a blank")
+        if values is not None and value not in values:
+            shown = ", ".join(repr(v) for v in values if v is not None)
+            raise TableError(f"--{option} {value!r}; accepted are {shown}")
     if asked.thousands is not None and asked.thousands == asked.decimal:
-        raise TableError(
-            f"--thousands and --decimal are both {asked.decimal!r}; one of them is not"
-        )
-    if asked.censored not in CENSORED:
-        raise TableError(f"--censored {asked.censored!r}; accepted are {', '.join(CENSORED)}")
+        raise TableError(f"--thousands and --decimal are both {asked.decimal!r}; one is not")
 
 
 def _understood(table, kinds, note):
@@ -230,35 +228,36 @@ def from_arrow(path, data: pa.Table) -> Table:
 def _read_text(path, suffix, asked, kinds):
     from pyarrow import csv
 
+    reading = asked._replace(separator=explained(path, lambda: _separator(path, suffix, asked)))
     large = path.stat().st_size > STREAM_ABOVE
-    separator = explained(path, lambda: _separator(path, suffix, asked))
-    # A whole file is read in large blocks: kinds are guessed from the first one. Threads would
-    # read ahead of a stream, and hold what they have read.
-    block = BATCH_BYTES if large else WHOLE_BYTES
-    options = {
-        "read_options": csv.ReadOptions(
-            encoding=asked.encoding, block_size=block, use_threads=not large
-        ),
-        "parse_options": csv.ParseOptions(delimiter=separator, newlines_in_values=True),
-        "convert_options": csv.ConvertOptions(
-            null_values=[*NO_VALUE, *NO_NUMBER, *asked.na],
-            decimal_point=asked.decimal or ("," if asked.thousands == "." else "."),
-            column_types={name: pa.string() for name in kinds if kinds[name] == "text"},
-        ),
-    }
-    reading = asked._replace(separator=separator)
+    options = _csv_options(csv, reading, kinds, large)
     if large:
         schema = explained(path, lambda: csv.open_csv(_source(path), **options).schema)
         table = stream(path, schema, lambda: csv.open_csv(_source(path), **options))
         batches = table.batches
-        table = table._replace(batches=lambda: map(_without_words, batches()))
-        return table._replace(reading=reading)
+        return table._replace(batches=lambda: map(_without_words, batches()), reading=reading)
     data = explained(path, lambda: csv.read_csv(path, **options))
     data = data.rename_columns(_named(explained(path, lambda: data.column_names)))
     _check_encoding(path, data.schema)
     (batch,) = from_arrow(path, data).batches()
-    columns = _without_words(batch).columns
-    return one_batch(path, columns)._replace(reading=reading)
+    return one_batch(path, _without_words(batch).columns)._replace(reading=reading)
+
+
+def _csv_options(csv, reading, kinds, large):
+    # A whole file is read in large blocks: kinds are guessed from the first one. Threads would
+    # read ahead of a stream, and hold what they have read.
+    block = BATCH_BYTES if large else WHOLE_BYTES
+    return {
+        "read_options": csv.ReadOptions(
+            encoding=reading.encoding, block_size=block, use_threads=not large
+        ),
+        "parse_options": csv.ParseOptions(delimiter=reading.separator, newlines_in_values=True),
+        "convert_options": csv.ConvertOptions(
+            null_values=[*NO_VALUE, *NO_NUMBER, *reading.na],
+            decimal_point=reading.decimal or ("," if reading.thousands == "." else "."),
+            column_types={name: pa.string() for name in kinds if kinds[name] == "text"},
+        ),
+    }
 
 
 def _without_words(batch):

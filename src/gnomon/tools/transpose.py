@@ -8,6 +8,10 @@ from gnomon.exceptions import TableError
 from gnomon.tools.cells import STYLES, bare, numbers_in
 from gnomon.tools.tables import Batch, Table, as_numbers, as_texts, column_kind
 
+# Columns of one unit, as samples of genes are: with rows so many times as many, and means that lie
+# within half a standard deviation of a column.
+ALIKE_ROWS, ALIKE_MEANS = 5, 0.5
+
 
 def turned(table: Table) -> Table:
     """The table with its rows as columns.
@@ -63,3 +67,21 @@ def _turned_matrix(table, batch):
     features = [f"x{i + 1}" for i in range(matrix.shape[1])]
     turned_batch = Batch(matrix.shape[0], {}, matrix)
     return table._replace(features=features, batches=lambda: iter([turned_batch]))
+
+
+def tell_if_alike(table: Table, tallies, report):
+    """Say that rows may be features: there are many, with names, and columns are alike."""
+    first, *others = table.names
+    numbers = [tallies[name] for name in others if name in tallies]
+    are_numbers = all(tally.kind == "number" and tally.n > 1 for tally in numbers)
+    if len(numbers) < len(others) or not are_numbers or table.reading.transpose:
+        return
+    names = table.column(first)
+    are_names = column_kind(names) == "text" and len(names.unique()) == len(names)
+    within = np.median([np.sqrt(tally.m2 / tally.n) for tally in numbers])
+    are_alike = np.std([tally.mean for tally in numbers]) < ALIKE_MEANS * within
+    if are_names and are_alike and len(names) >= ALIKE_ROWS * len(others):
+        report(
+            f"{table.path.name} has names in its first column and many rows of one unit; if its "
+            "rows are the features, as genes often are, say --transpose"
+        )
