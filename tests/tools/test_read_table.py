@@ -165,6 +165,13 @@ def test_rows_with_a_name_are_not_named_by_another_column(tmp_path):
         assert gnomon.read_table(path, ignore=["a"]).ids[0] == "m0"
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_a_column_with_a_gap_names_no_rows(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,c\n" + "".join(f"{f'n{i}' if i else ''},m{i},{i}\n" for i in range(12)))
+    assert gnomon.read_table(path).ids[0] == "m0"
+
+
 def test_texts_of_few_rows_are_categories(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,b\nx,1\ny,2\nz,4\n")

@@ -194,6 +194,7 @@ def test_codes_far_from_the_numbers_are_found(others, codes):
         [-1, -1, 0, 1, 2, 3],  # a step away
         [-1, 1] * 5,  # two classes
         [0, 50, 98, 99, 99],
+        [*np.arange(0, 95, 0.5), 99, 99],  # the end of a range
         [9, 9, 9, 9],
     ],
 )
@@ -228,6 +229,9 @@ def test_many_alike_columns_with_names_before_them_suggest_to_transpose(table, r
     notes = []
     plan(table(header + "\n".join(rows) + "\n"), report=notes.append)
     assert "--transpose" in notes[0]
+    notes = []
+    plan(table(header + "\n".join(rows[:50]) + "\n"), report=notes.append)
+    assert notes == []
     units = X * 10.0 ** np.arange(12)
     rows = [f"g{i}," + ",".join(map(str, row)) for i, row in enumerate(units)]
     notes = []
