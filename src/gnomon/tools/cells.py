@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gnomon.estimators import count
 from gnomon.exceptions import TableError
 from gnomon.tools.dates import DATE, dates_in, decided_orders, orders_of, tell_no_dates
 from gnomon.tools.tables import (
@@ -298,7 +299,7 @@ def _tell_limits(columns, asked, note):
     for name, texts in columns.items():
         limited = texts.filter(_limited(texts))
         if len(limited):
-            cells = "1 cell" if len(limited) == 1 else f"{len(limited)} cells"
+            cells = count(len(limited), "cell")
             told.append(f"{name!r} has {cells} as {limited[0].as_py()!r}")
     if not told:
         return
@@ -329,7 +330,7 @@ def _tell_style(styles, texts, asked, batch, note):
 
 
 def _named(names, most=5):
-    more = f" and {len(names) - most} more columns" if len(names) > most else ""
+    more = f" and {count(len(names) - most, 'more column')}" if len(names) > most else ""
     return ", ".join(map(repr, names[:most])) + more
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
-from gnomon.exceptions import TableError
+from gnomon.exceptions import TableError, how_to_install
 from gnomon.tools import tables
 from gnomon.tools.tables import WORKBOOKS, explained, from_arrow, one_batch, stream
 
@@ -54,7 +54,7 @@ def _sheet(path, sheet, note):
     try:
         import python_calamine
     except ImportError as error:
-        raise TableError(f"{path} needs python-calamine: pip install 'gnomon[excel]'") from error
+        raise TableError(f"{path} needs python-calamine: {how_to_install('excel')}") from error
     try:
         if path.suffix.lower() != ".xls":
             _check_ratio(path)
@@ -139,7 +139,7 @@ def _npz(path):
     if target.shape != matrix.shape[:1]:
         raise TableError(
             f"{path} has {names[0]!r} of shape {target.shape}; "
-            f"one value for each of the {matrix.shape[0]} rows is wanted"
+            f"one value a row is wanted, {matrix.shape[0]:,} in all"
         )
     return matrix, {"target": pa.chunked_array([pa.array(target)])}, None
 
@@ -176,7 +176,7 @@ def _h5ad(path):
     try:
         import anndata
     except ImportError as error:
-        raise TableError(f"{path} needs anndata: pip install 'gnomon[anndata]'") from error
+        raise TableError(f"{path} needs anndata: {how_to_install('anndata')}") from error
     data = anndata.read_h5ad(path)
     obs = pa.Table.from_pandas(data.obs.reset_index(names="cell"), preserve_index=False)
     matrix = sparse.csr_array(data.X) if sparse.issparse(data.X) else np.asarray(data.X)

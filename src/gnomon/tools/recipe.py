@@ -16,6 +16,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
+from gnomon.estimators import count
 from gnomon.exceptions import TableError
 from gnomon.tools.tables import NUMBER, Table, as_numbers, as_texts, column_kind
 
@@ -224,7 +225,7 @@ def _tell_codes(tallies, report):
 
 def _listed(told, most=3):
     shown = "; ".join(f"{name!r} {text}" for name, text in list(told.items())[:most])
-    return shown + (f"; and {len(told) - most} more columns" if len(told) > most else "")
+    return shown + (f"; and {count(len(told) - most, 'more column')}" if len(told) > most else "")
 
 
 def _tallied(table, names):
@@ -303,7 +304,9 @@ def indicators_of(feature: Feature, columns) -> np.ndarray:
 def _finite(values, where):
     infinite = int(np.isinf(values).sum())
     if infinite:
-        raise TableError(f"{where} has {infinite} infinite values; correct them or empty the cells")
+        raise TableError(
+            f"{where} has {count(infinite, 'infinite value')}; a number or an empty cell is wanted"
+        )
     return values
 
 
@@ -344,7 +347,7 @@ def _apply_matrix(recipe, table):
     if X is None or X.shape[1] != len(recipe.matrix_names):
         width = len(table.features)
         raise TableError(
-            f"{table.path} has a matrix of {width} columns; "
+            f"{table.path} has a matrix of {count(width, 'column')}; "
             f"the model was fitted on {len(recipe.matrix_names)}"
         )
     if recipe.matrix_scale is None:
@@ -367,7 +370,7 @@ def left_out_text(left_out) -> str:
     for reason, names in reasons.items():
         verb, rest = reason.split(" ", 1)
         verb = {"is": "are", "has": "have", "holds": "hold"}[verb] if len(names) > 1 else verb
-        told.append(f"{_some(names, 5, 'columns')} {verb} {rest}")
+        told.append(f"{_some(names, 5, 'column')} {verb} {rest}")
     names_rows = "--id takes texts as the names of the rows; " if _many_levels() in reasons else ""
     return (
         f"left out: {'; '.join(told)}; {names_rows}--ignore leaves a column out without this note"
@@ -380,6 +383,6 @@ def _because(left_out):
     return ": " + ", ".join(f"{name!r} {fault}" for name, fault in list(left_out.items())[:3])
 
 
-def _some(texts, most=3, kind="texts"):
+def _some(texts, most=3, kind="text"):
     shown = ", ".join(repr(text) for text in sorted(texts)[:most])
-    return shown + (f" and {len(texts) - most} more {kind}" if len(texts) > most else "")
+    return shown + (f" and {count(len(texts) - most, f'more {kind}')}" if len(texts) > most else "")
