@@ -5,8 +5,9 @@ from scipy import sparse
 
 pytest.importorskip("pyarrow")
 from gnomon.exceptions import TableError
+from gnomon.linalg import data
 from gnomon.tools import modelfile, recipe, tables
-from gnomon.tools.recipe import Recipe, apply, plan
+from gnomon.tools.recipe import Recipe, apply, gap_counts, plan
 from gnomon.tools.tables import open_table
 
 
@@ -243,3 +244,21 @@ def test_a_table_whose_rows_have_other_kinds_suggests_to_transpose(table):
     rows = "".join(f"g{i},{i + 0.5},{i + 0.25}\n" for i in range(60))
     with pytest.raises(TableError, match="if its features are rows, say --transpose"):
         plan(table("gene,s1,s2\ntissue,x,y\n" + rows))
+
+
+def test_gaps_are_counted_in_cells_of_the_table(table, monkeypatch):
+    t = table("a,soil,b\n1,sand,1\n,clay,2\n3,loam,3\n,peat,4\n4,,6\n")
+    rule = plan(t)
+    X = apply(rule, t)
+    assert int(np.isnan(X).sum()) == 5
+    assert gap_counts(rule, X) == {"a": 2, "soil": 1}
+    assert gap_counts(rule, X[:4]) == {"a": 2}
+    many = np.repeat(X, 100, axis=0)
+    monkeypatch.setattr(data, "BLOCK_ENTRIES", 7)
+    assert gap_counts(rule, many) == {"a": 200, "soil": 100}
+
+
+def test_a_sparse_matrix_has_no_gaps():
+    rule = Recipe([], ["u", "v"], None, None, {}, False)
+    assert gap_counts(rule, sparse.csr_array(np.eye(2))) == {}
+    assert gap_counts(rule, np.array([[1.0, np.nan]])) == {"v": 1}
