@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("jinja2")
-from gnomon.tools.compare.scoring import Score
+from gnomon.tools.compare.held_out import Score
 from gnomon.tools.dimension import DimensionChoice, DimensionRow
 from gnomon.tools.report import sections
 

@@ -20,7 +20,7 @@ from jinja2 import Environment
 import gnomon
 from gnomon.inference.checkpoint import write_atomically
 from gnomon.tools import modelfile
-from gnomon.tools.compare.scoring import Score
+from gnomon.tools.compare.held_out import Score
 from gnomon.tools.dimension import DimensionChoice
 from gnomon.tools.prepare import Question
 from gnomon.tools.report import sections
