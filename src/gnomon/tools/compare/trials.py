@@ -269,12 +269,12 @@ def _trials(problem, candidates, sizes, splits, seed):
 
 def _too_slow(candidates, outcomes, skipped):
     """Why candidates have no outcome, or but one where the others have more."""
-    ended = defaultdict(set)
+    splits_of = defaultdict(set)
     for outcome in outcomes:
         if outcome.labels == "real" and outcome.error != LATE:
-            ended[outcome.model].add(outcome.split)
-    most = max(map(len, ended.values()), default=0)
-    late = [c.name for c in candidates if len(ended[c.name]) < min(most, 2)]
+            splits_of[outcome.model].add(outcome.split)
+    most = max(map(len, splits_of.values()), default=0)
+    late = [c.name for c in candidates if len(splits_of[c.name]) < max(1, min(most, 2))]
     return {name: "too slow for the time limit" for name in late if name not in skipped}
 
 
