@@ -27,7 +27,8 @@ class Candidate(NamedTuple):
 
     ``learns`` holds the kinds of y that shape its map (c classes, n numbers, m multilabel);
     ``unlabelled`` says that rows without label take part; ``nested``, that the leading columns
-    of a large fit are the small fit; ``widest`` and ``most_rows`` bound what it can bear.
+    of a large fit are the small fit; ``picture``, that a fit is so slow that only the smallest
+    number of components is tried; ``widest`` and ``most_rows`` bound what it can bear.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Candidate(NamedTuple):
     needs_links: bool = False
     takes_chunks: bool = False
     below_classes: bool = False
+    picture: bool = False
     widest: int | None = None
     most_rows: int | None = None
     estimator: Any = None
@@ -92,7 +94,14 @@ PEERS = (
         widest=200,
         most_rows=2500,
     ),
-    Candidate("UMAP", "umap.UMAP", {"random_state": 0, "n_jobs": 1}, learns="c", unlabelled=True),
+    Candidate(
+        "UMAP",
+        "umap.UMAP",
+        {"random_state": 0, "n_jobs": 1},
+        learns="c",
+        unlabelled=True,
+        picture=True,
+    ),
 )
 
 # One start and few sweeps: near enough to rank models; the snippet refits with the same.
@@ -151,7 +160,8 @@ def sizes_for(candidate, problem, n_components, n_train) -> list[int]:
     limit = min(problem.X.shape[1], n_train - 1)
     if candidate.below_classes:
         limit = min(limit, problem.n_classes - 1)
-    return sorted({min(q, limit) for q in n_components})
+    sizes = sorted({min(q, limit) for q in n_components})
+    return sizes[:1] if candidate.picture else sizes
 
 
 def make_pipeline_for(candidate, problem, n_components, known) -> Pipeline:
