@@ -13,12 +13,9 @@ from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.utils import ClassifierTags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import column_or_1d
 
 from gnomon.linalg.standardize import varies
-from gnomon.models.sppca.predict import class_log_odds
 
 KINDS = ("classes", "numeric", "multilabel")
 # The mark of a row without class, as in scikit-learn.
@@ -226,61 +223,6 @@ def restore(columns, observed, predicted, coding: Coding) -> np.ndarray:
     if coding.kind == "classes":
         return np.where(observed.any(axis=1), coding.classes[np.argmax(scores, axis=1)], predicted)
     return scores[:, 0] if coding.one_column else scores
-
-
-def _predicts_classes(model):
-    coding = getattr(model, "target_coding_", None)
-    return coding is None or coding.kind == "classes"
-
-
-class PredictsOutputs:
-    """Predictions from ``_outputs_given(X)``, Gaussians of the outputs by ``target_coding_``."""
-
-    def predict(self, X):
-        """Most probable class, or expected values of the outputs, of every row.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Classes, numbers, or 0/1 indicators, as in `fit`.
-        """
-        X, coding = self._read(X), self.target_coding_
-        if coding.kind == "none":
-            raise ValueError("the model was fitted without outputs; fit with y to predict")
-        if coding.kind == "classes":
-            return coding.classes[np.argmax(self._log_odds(X), axis=1)]
-        return decode_predictions(self._outputs_given(X).mean, coding)
-
-    @available_if(_predicts_classes)
-    def predict_proba(self, X):
-        """Probabilities of the classes, from the Gaussian prediction of their codes.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        P : ndarray of shape (n_samples, n_classes)
-            Columns in the order of `classes_`.
-        """
-        log_odds = self._log_odds(self._read(X))
-        odds = np.exp(log_odds - log_odds.max(axis=1, keepdims=True))
-        return odds / odds.sum(axis=1, keepdims=True)
-
-    def __sklearn_tags__(self):
-        """Outputs may be several; whoever has `predict_proba` must say what classes it takes."""
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        tags.classifier_tags = ClassifierTags()
-        return tags
-
-    def _log_odds(self, X):
-        return class_log_odds(*self._outputs_given(X), contrasts(len(self.classes_)))
 
 
 def as_array(y) -> np.ndarray:

@@ -20,9 +20,9 @@ from gnomon.estimators._door import (
     take_rows,
 )
 from gnomon.estimators._fit import IterativeFit
+from gnomon.estimators._predict import PredictsOutputs, fit_head, taught_rows
 from gnomon.estimators._targets import (
     KINDS,
-    PredictsOutputs,
     decode_covariance,
     decode_predictions,
     decode_scores,
@@ -121,6 +121,9 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
     target_mean_ : ndarray of shape (n_outputs,)
     target_covariance_ : ndarray of shape (n_outputs, n_outputs)
         Covariance of the coded outputs given x.
+    target_widening_ : ndarray of shape (n_outputs,)
+        For "likelihood" and numbers: how much larger than this covariance says the variances
+        of the predictions are, as labelled rows show; `predict` counts with it.
     target_components_ : ndarray of shape (n_components, n_outputs)
         Loadings W_y' of the coded outputs, of the completed ones unless "likelihood".
     target_noise_variance_ : ndarray of shape (n_outputs,)
@@ -128,6 +131,10 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
         How y became columns; ``classes`` for classes.
     classes_ : ndarray of shape (n_classes,)
         Only where y holds classes.
+    class_head_ : ClassHead or None
+        Logistic regression on a map of 20 components, or on that of "likelihood", which has
+        half a say in the probabilities of classes: ``(X - mean_) @ coef + intercept``. None
+        where y holds no classes, or where labels left out could not be found.
     supervision_ : float or "likelihood"
         The strength used.
     supervision_curve_ : dict of str to ndarray
@@ -226,10 +233,13 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
             found = fit(problem, settings, self._iterate)
             self._keep(X.dtype, coding, found, "likelihood", found.n_passes)
             self.log_likelihood_ = found.log_likelihood
+            self._keep_widening(*problem[:3], problem.weights, settings.n_components)
+            self._keep_head(problem, found)
             self._warn_at_floor(*found.at_floor)
         else:
             found = strength.fit(problem, self._strength_settings(settings), self._iterate)
             self._keep(X.dtype, coding, found.fitted, found.strength, found.passes)
+            self._keep_head(problem, found.fitted)
             if found.curve is not None:
                 self.supervision_curve_ = found.curve._asdict()
         self._keep_run(found.run, max_iter=self.max_iter)
@@ -328,20 +338,6 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
         density = predict.log_density(self._outputs_given(X), Y, observed)
         return total + density - observed @ np.log(self.target_coding_.scale)
 
-    def score(self, X, y=None):
-        """Average log density of the rows, of x or of x and y.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
-
-        Returns
-        -------
-        score : float
-        """
-        return float(np.mean(self.score_samples(X, y)))
-
     def impute(self, X, y=None, *, return_std=False):
         """Rows, and outputs where given, with their gaps filled by conditional means.
 
@@ -399,6 +395,9 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
         drawn = gaussian.sample(rng, n_samples, mean, np.linalg.cholesky(covariances[0]), 0.0)
         return X, decode_predictions(drawn, self.target_coding_)
 
+    def _log_densities(self, X):
+        return self.score_samples(X)
+
     def _settings(self):
         """Checked parameters, as the model takes them."""
         check_strength(self.supervision)
@@ -438,7 +437,7 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
         self.projection_ = fitted.projection
         self.latent_scale_ = fitted.latent_scale
         self.latent_covariance_ = fitted.latent_covariance
-        self.coef_, self.target_mean_, self.target_covariance_ = fitted.outputs
+        self.coef_, self.target_mean_, self.target_covariance_, _ = fitted.outputs
         self.target_components_ = state.W_y.T
         self.target_noise_variance_ = state.sigma2_y
         self.target_whitener_ = fitted.whitener
@@ -447,10 +446,22 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
         self.target_share_ = fitted.target_share
         self.supervision_ = strength
         self.n_passes_ = passes
-        for name in ("classes_", "supervision_curve_", "log_likelihood_"):
+        for name in ("classes_", "supervision_curve_", "log_likelihood_", "target_widening_"):
             vars(self).pop(name, None)
         if coding.kind == "classes":
             self.classes_ = coding.classes
+
+    def _keep_head(self, problem, fitted):
+        """The head, where labels left out are found at all."""
+        self.class_head_ = None
+        if problem.labels is None or not fitted.outputs.finds_classes or len(self.classes_) < 2:
+            return
+        rows = taught_rows(problem.labels)
+        weights = None if problem.weights is None else problem.weights[rows]
+        wide = fitted.projection if fitted.wide is None else fitted.wide
+        _, Z = self._placed(take_rows(problem.X, rows), wide)
+        head = fit_head(Z, problem.labels[rows], weights)
+        self.class_head_ = head._replace(coef=wide @ head.coef)
 
     def _warn_at_floor(self, inputs, outputs):
         if inputs or outputs:
@@ -485,8 +496,8 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
         nothing = np.zeros((n_samples, len(self.target_mean_)))
         return nothing, nothing.astype(bool)
 
-    def _outputs_given(self, X):
-        return predict.outputs_given(self._fitted(), X)
+    def _placed(self, X, coef=None):
+        return predict.placed(self._fitted(), X, coef)
 
 
 def _read_noise(noise):
