@@ -96,6 +96,6 @@ def test_components_are_not_standardized_again(model, d, standardize, rng):
 
 def test_what_is_slow_is_tried_in_one_size_only(rng):
     problem = read_problem(rng.standard_normal((30, 12)), np.arange(30) % 2)
-    umap, pca = ([c for c in CANDIDATES if c.name == name][0] for name in ("UMAP", "PCA"))
+    umap, pca = (next(c for c in CANDIDATES if c.name == name) for name in ("UMAP", "PCA"))
     assert sizes_for(umap, problem, (2, 5, 10), 24) == [2]
     assert sizes_for(pca, problem, (2, 5, 10), 24) == [2, 5, 10]

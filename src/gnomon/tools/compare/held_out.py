@@ -127,10 +127,9 @@ def _scores(model, problem, names, watch):
 
 def summary(kind, of, names, sums, control=None, guess=None) -> Score:
     """Score of what rows add, with that of each output where there are several."""
-    value, by_chance, baseline = (
-        None if s is None else mean_score(kind, s) for s in (sums, control, guess)
-    )
-    found = Score(NAMES[kind], value, *interval(kind, sums), len(sums), by_chance, baseline, of)
+    beside = [None if s is None else mean_score(kind, s) for s in (control, guess)]
+    value, reach = mean_score(kind, sums), interval(kind, sums)
+    found = Score(NAMES[kind], value, *reach, len(sums), *beside, of)
     if sums.shape[1] == 1:
         return found._replace(rmse=root_mean_square(sums)) if kind == "numeric" else found
     names = names or [f"output {j + 1}" for j in range(sums.shape[1])]

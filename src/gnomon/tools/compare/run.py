@@ -76,7 +76,7 @@ def compare(
         Whether test rows take part in the fit without their labels; "auto" does so with links.
     control : bool, default=True
         Whether to fit every model, with its chosen number of components, to shuffled labels too,
-        on as many splits as it takes to score 200 rows.
+        on as many splits as it takes to score 200 rows, or all labelled rows once.
     learning_curve : sequence of int, default=None
         Numbers of labels per class (in all, for numbers) at which the models are scored too,
         each with its chosen number of components.

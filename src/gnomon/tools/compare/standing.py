@@ -39,7 +39,7 @@ PSEUDO_ROWS = 2
 # These use labels and unlabelled rows, and hold up where labels are few. Half a standard error
 # in their favour costs nothing where labels are many (benchmarks/compare_honest.py).
 PREFERRED, PREFERENCE = ("SPPCA", "KernelSPPCA"), 0.5
-# Shuffled labels are tried on as many splits as it takes to score this many rows.
+# Shuffled labels are tried on as many splits as it takes to score this many rows, and each row once.
 CONTROL_ROWS = 200
 
 
@@ -217,9 +217,9 @@ def control_trials(problem, done, seed) -> list[Trial]:
     sizes = chosen_sizes(problem, done.outcomes, done.splits)
     before = np.cumsum([0, *(len(test) for _, test in done.splits)])
     return [
-        Trial(candidate, (sizes[candidate.name],), index, *split, "permuted", seed + index)
-        for index, split in enumerate(done.splits)
-        if before[index] < CONTROL_ROWS
+        Trial(candidate, (sizes[candidate.name],), index, train, test, "permuted", seed + index)
+        for index, (train, test) in enumerate(done.splits)
+        if before[index] < min(CONTROL_ROWS, problem.labelled.sum())
         for candidate in done.candidates
         if candidate.name in sizes
     ]
