@@ -127,9 +127,9 @@ def _scores(model, problem, names, watch):
 
 def summary(kind, of, names, sums, control=None, guess=None) -> Score:
     """Score of what rows add, with that of each output where there are several."""
-    beside = [None if s is None else mean_score(kind, s) for s in (control, guess)]
+    by_chance, baseline = (None if s is None else mean_score(kind, s) for s in (control, guess))
     value, reach = mean_score(kind, sums), interval(kind, sums)
-    found = Score(NAMES[kind], value, *reach, len(sums), *beside, of)
+    found = Score(NAMES[kind], value, *reach, len(sums), by_chance, baseline, of)
     if sums.shape[1] == 1:
         return found._replace(rmse=root_mean_square(sums)) if kind == "numeric" else found
     names = names or [f"output {j + 1}" for j in range(sums.shape[1])]

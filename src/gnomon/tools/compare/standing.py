@@ -39,7 +39,7 @@ PSEUDO_ROWS = 2
 # These use labels and unlabelled rows, and hold up where labels are few. Half a standard error
 # in their favour costs nothing where labels are many (benchmarks/compare_honest.py).
 PREFERRED, PREFERENCE = ("SPPCA", "KernelSPPCA"), 0.5
-# Shuffled labels are tried on as many splits as it takes to score this many rows, and each row once.
+# Shuffled labels are tried on as many splits as it takes to score this many rows, or each once.
 CONTROL_ROWS = 200
 
 
