@@ -5,11 +5,14 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 from sklearn.decomposition import FactorAnalysis
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array
 
 from gnomon.estimators import check_integer, check_option, check_real
 from gnomon.estimators.ppca import PPCA
+from gnomon.linalg.data import has_gaps
 from gnomon.tools.compare.scoring import (
     MEASURES,
     Deadline,
@@ -157,6 +160,7 @@ def choose_dimension(
     Returns
     -------
     choice : DimensionChoice
+        Gaps in X are filled once for "prediction", by PPCA of all rows.
         ``chosen`` has for each model the smallest size that is as good as its best: within 0.02
         of it for predictions, within one standard error otherwise; ``reasons`` says so.
 
@@ -255,6 +259,7 @@ def _value(model, q, seen, unseen, criterion):
 
 def _by_prediction(X, y, target, models, sizes, settings):
     problem = read_problem(X, y, target=target)
+    problem = problem._replace(X=_filled(problem.X, max(sizes), settings.until))
     done = score_candidates(problem, models, sizes, settings)
     rows = [
         _scored_row(problem.kind, key, pooled(own, done.splits))
@@ -264,6 +269,14 @@ def _by_prediction(X, y, target, models, sizes, settings):
     scores = {m: {r.n_components: r.mean for r in rows if r.model == m} for m in chosen}
     reasons = {model: why_size(scores[model], size) for model, size in chosen.items()}
     return DimensionChoice(rows, chosen, MEASURES[problem.kind], reasons)
+
+
+def _filled(X, q, until):
+    """X with its gaps filled once, from its rows alone, so that not every fold fills them anew."""
+    if not has_gaps(X) or sparse.issparse(X):
+        return X
+    scaled = StandardScaler().fit_transform(X)
+    return until.bound(PPCA(q, random_state=0)).fit(scaled).impute(scaled)
 
 
 def _scored_row(kind, key, sums):

@@ -138,3 +138,13 @@ def test_speed_is_named_only_among_the_equally_good():
     assert text.startswith("Use slow with 2 components: accuracy")
     assert "As good within 0.02: as good (2), of which as good is the fastest" in text
     assert "It is better than: fast (2)" in text
+
+
+def test_a_constant_guess_stands_beside_the_leader():
+    """Nine of ten rows are of one class, and the leader gets as many right."""
+    from gnomon.tools.compare.result import recommend
+
+    y = (np.arange(100) % 10 == 0).astype(int)
+    found = judge(problem_of(y), *outcomes(problem_of(y), {("a", 2, 1.0): np.zeros(100, int)}))
+    assert_allclose(found.baseline, 0.9)
+    assert "not better than guessing" in recommend(found, "accuracy")

@@ -20,6 +20,7 @@ from gnomon.tools.compare.scoring import (
     OWN,
     Deadline,
     code_problem,
+    constant_guess,
     interval,
     labelled_splits,
     mean_score,
@@ -176,7 +177,7 @@ def _predicted(fitted, problem, train, test):
     for dimensions in (q, 2) if q > 2 else (q,):
         predicted = predict("nearest", problem.kind, Z[:, :dimensions], y, Z_test[:, :dimensions])
         yield on_the_map(dimensions, q), predicted
-    yield GUESS, np.broadcast_to(constant_guess(problem.kind, y), (len(test), *y.shape[1:]))
+    yield GUESS, constant_guess(problem.kind, y, len(test))
 
 
 def on_the_map(dimensions, q) -> str:
@@ -184,17 +185,6 @@ def on_the_map(dimensions, q) -> str:
     if dimensions < q:
         return f"{NEAREST} (its first {dimensions} axes alone)"
     return f"{NEAREST} ({'1 dimension' if q == 1 else f'all {q} dimensions'})"
-
-
-def constant_guess(kind, y):
-    """The best that can be said of rows of which nothing is known, from labels that are.
-
-    The most frequent class; the mean of numbers; that every label applies, since the F1 of none
-    is 0.
-    """
-    if kind == "classes":
-        return np.bincount(y).argmax()
-    return y.mean(axis=0) if kind == "numeric" else np.ones(y.shape[1:])
 
 
 def _likelihood(model, X, watch):

@@ -230,9 +230,10 @@ def _figure(standing, measure):
     taken = leader.score - value
     if taken >= 0.0005:
         text += f", {taken:.3f} taken off for choosing among {len(standing.rows)}"
-    return (
-        text if math.isnan(leader.control) else f"{text}, {leader.control:.3f} with shuffled labels"
-    )
+    if not math.isnan(leader.control):
+        text += f", {leader.control:.3f} with shuffled labels"
+    text += f", {standing.baseline:.3f} by a constant guess"
+    return text if low > standing.baseline else f"{text}: not better than guessing"
 
 
 def _p(value):

@@ -276,6 +276,18 @@ def predict(evaluator, kind, Z, y, Z_test):
     return _predictor(evaluator, kind).fit(Z, y).predict(Z_test)
 
 
+def constant_guess(kind, y, n) -> np.ndarray:
+    """The best that can be said of n rows of which nothing is known, from labels that are.
+
+    The most frequent class; the mean of numbers; that every label applies, since the F1 of none
+    is 0.
+    """
+    if kind == "classes":
+        return np.full(n, np.bincount(y).argmax())
+    guess = y.mean(axis=0) if kind == "numeric" else np.ones(y.shape[1:])
+    return np.broadcast_to(guess, (n, *y.shape[1:]))
+
+
 def apparent(evaluator, problem, Z, y):
     """Score on the rows the map was learnt from: how separate the picture looks.
 

@@ -13,11 +13,14 @@ import numpy as np
 from gnomon.tools.compare.scoring import (
     MARGIN,
     Problem,
+    constant_guess,
     interval,
     mean_score,
     measure,
+    pool,
     resample,
     root_mean_square,
+    row_sums,
     score_of_sums,
     smallest_good,
     wilson,
@@ -86,12 +89,14 @@ class Standing(NamedTuple):
     """The table, the leader first; what to expect of it, with an interval; and the test.
 
     ``expected`` is the leader's score less what choosing the best of many adds to it.
-    ``structure_p`` is NaN where there is no test.
+    ``structure_p`` is NaN where there is no test. ``baseline`` is the score of a constant guess
+    from the same splits.
     """
 
     rows: list[Row]
     expected: tuple[float, float, float] = (np.nan, np.nan, np.nan)
     structure_p: float = np.nan
+    baseline: float = np.nan
 
     @property
     def structure(self) -> bool | None:
@@ -116,7 +121,24 @@ def judge(problem: Problem, outcomes: Sequence[Outcome], splits, seed=0) -> Stan
         p_value = structure_test(problem, _predictions(real, splits), np.random.default_rng(seed))
     first = rows[lead]
     rows.sort(key=lambda row: (row is not first, -row.score))
-    return Standing(rows, expected, p_value)
+    return Standing(rows, expected, p_value, _baseline(problem, next(iter(real.values())), splits))
+
+
+def _baseline(problem, outcomes, splits):
+    """Score of a constant guess on the splits of these outcomes."""
+    pairs = [splits[outcome.split] for outcome in outcomes]
+    guesses = [
+        constant_guess(problem.kind, problem.y[_known(problem, test)], len(test))
+        for _, test in pairs
+    ]
+    rows = np.concatenate([test for _, test in pairs])
+    sums = row_sums(problem, problem.y[rows], np.concatenate(guesses))
+    return mean_score(problem.kind, pool(rows, sums)[1])
+
+
+def _known(problem, test):
+    """Labelled rows outside of the test rows."""
+    return np.setdiff1d(np.flatnonzero(problem.labelled), test)
 
 
 def _rows(problem, real, sums, control, splits):
