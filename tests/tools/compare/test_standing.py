@@ -98,7 +98,8 @@ def test_a_single_candidate_loses_nothing():
 def test_one_split_marks_nothing():
     y = np.arange(60) % 3
     guesses = {("a", 2, 1.0): y, ("b", 2, 1.0): wrong(y, np.arange(30))}
-    found = judge(problem_of(y), *outcomes(problem_of(y), guesses, folds=1))
+    done, splits = outcomes(problem_of(y), guesses, folds=2)
+    found = judge(problem_of(y), [outcome for outcome in done if outcome.split == 0], splits)
     assert [r.mark for r in found.rows] == ["", ""]
     assert found.structure is None
 
