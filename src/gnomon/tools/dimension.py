@@ -10,6 +10,7 @@ from sklearn.decomposition import FactorAnalysis
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array
 
+from gnomon._lazy import import_extra
 from gnomon.estimators import check_integer, check_option, check_real
 from gnomon.estimators.ppca import PPCA
 from gnomon.linalg.data import has_gaps
@@ -79,8 +80,7 @@ class DimensionChoice(NamedTuple):
         frame : pandas.DataFrame
             Columns model, n_components, mean, sd.
         """
-        import pandas
-
+        pandas = import_extra("pandas", "cli", "to_frame")
         return pandas.DataFrame(list(self.rows), columns=list(DimensionRow._fields))
 
     def plot(self, *, ax=None):

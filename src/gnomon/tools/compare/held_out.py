@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from gnomon.estimators import labelled_rows, permuted_labels
+from gnomon.estimators import count, labelled_rows, permuted_labels
 from gnomon.tools.compare.scoring import (
     FOLDS,
     NEAREST,
@@ -196,3 +196,27 @@ def _likelihood(model, X, watch):
     mean = float(values.mean())
     of = "density of the rows"
     return Score("log likelihood per row", mean, mean - half, mean + half, len(values), of=of)
+
+
+def by_short_name(score) -> dict:
+    """The held-out figures by short names: of the prediction, of the map, of what is drawn."""
+    if score is None:
+        return {}
+    names = ["on the map", "on its first two axes"]
+    if not score.of.startswith(NEAREST):
+        names.insert(0, "held out")
+    return dict(zip(names, (score, *score.more), strict=False))
+
+
+def describe(score) -> str:
+    """A score as a sentence."""
+    text = f"{score.name} {score.value:.3f} ({score.low:.3f} to {score.high:.3f}"
+    text = f"{score.of}: {text}, {count(score.n_rows, 'row')})"
+    if score.rmse is not None:
+        text += "; RMSE {:.4g} ({:.4g} to {:.4g})".format(*score.rmse)
+    if score.baseline is not None:
+        text += f"; a constant guess {score.baseline:.3f}"
+    if score.control is not None:
+        text += f"; with permuted labels {score.control:.3f}"
+    text += "".join(f"; {part.of} {part.value:.3f}" for part in score.parts)
+    return text if score.is_better_than_guessing else f"{text}; not better than guessing"

@@ -9,8 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from gnomon._lazy import import_extra
 from gnomon.displays.style import GREY, axes_or_new, colour, marker
-from gnomon.estimators import check_option
+from gnomon.estimators import check_option, count
 from gnomon.tools.compare.scoring import MARGIN, why_size
 from gnomon.tools.compare.standing import Row, Standing
 from gnomon.tools.compare.trials import Outcome
@@ -91,8 +92,7 @@ class Comparison:
         frame : pandas.DataFrame
             The columns are the fields of `Row`.
         """
-        import pandas
-
+        pandas = import_extra("pandas", "cli", "to_frame")
         return pandas.DataFrame(list(self.rows), columns=list(Row._fields))
 
     def snippet(self) -> str:
@@ -210,8 +210,7 @@ def recommend(standing: Standing, measure) -> str:
     if not standing.rows:
         return "Nothing could be scored: every candidate failed or the time was too short."
     leader, rows = standing.rows[0], standing.rows
-    plural = "" if leader.n_components == 1 else "s"
-    name = f"{leader.model} with {leader.n_components} component{plural}"
+    name = f"{leader.model} with {count(leader.n_components, 'component')}"
     figure = _figure(standing, measure)
     if standing.structure is None:
         return f"{name} leads: {figure}. One split: no test. {_why_size(rows)}".rstrip()
@@ -226,7 +225,7 @@ def recommend(standing: Standing, measure) -> str:
 def _figure(standing, measure):
     """The score to expect of the leader, on how many rows, and with shuffled labels."""
     leader, (value, low, high) = standing.rows[0], standing.expected
-    text = f"{measure} {value:.3f} ({low:.3f} to {high:.3f}, {leader.n_rows} rows)"
+    text = f"{measure} {value:.3f} ({low:.3f} to {high:.3f}, {count(leader.n_rows, 'row')})"
     taken = leader.score - value
     if taken >= 0.0005:
         text += f", {taken:.3f} taken off for choosing among {len(standing.rows)}"
