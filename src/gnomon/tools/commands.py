@@ -19,7 +19,7 @@ from gnomon.tools.compare.held_out import LARGE, by_short_name, describe, held_o
 from gnomon.tools.compare.scoring import Deadline
 from gnomon.tools.dimension import DimensionChoice
 from gnomon.tools.prepare import PreparedTable, Question, without_gaps
-from gnomon.tools.recipe import apply
+from gnomon.tools.recipe import apply, gap_counts
 from gnomon.tools.report.page import Subject, write_report
 from gnomon.tools.tables import open_table
 
@@ -57,7 +57,7 @@ def fit(console, *, path, out, reading, asked, time_limit=None):
     """Fit a model to a table; write embedding, predictions, model and report."""
     until, asked = _deadline(time_limit), prepare.read_question(asked)
     folder = write.place(path, out)
-    table, ready = _prepared(console, path, asked, **reading)
+    table, ready, asked = _prepared(console, path, asked, **reading)
     model, X, choice = _fitted(console, asked, ready, until)
     subject = _written(console, folder, model, table, ready, asked, X, until)
     subject.choice = choice
@@ -72,12 +72,13 @@ def _deadline(time_limit):
 
 
 def _prepared(console, path, asked, **reading):
-    """The table, and what the question makes of it."""
+    """The table, what the question makes of it, and the question with the names of the rows."""
     with console.stage(f"reading {path}"):
-        table = open_table(path, **reading)
+        table = open_table(path, note=console.note, **reading)
+        asked = prepare.named_rows(table, asked, console.note)
         ready = prepare.prepare(table, asked, console.note)
     limit_threads(ready.X)
-    return table, ready
+    return table, ready, asked
 
 
 def _fitted(console, asked, ready, until):
@@ -110,11 +111,11 @@ def _written(console, folder, model, table, ready, asked, X, until):
     write.clear(write.make_folder(folder))
     file, suffix = folder / write.MODEL, write.suffix_for(table.path)
     console.wrote(prepare.save_fit(model, file, ready, asked, _facts(table, ready)))
-    more = {} if ready.y is None else {asked.target: ready.y}
+    more = {} if ready.y is None else prepare.target_columns(asked, ready.y)
     with console.stage("placing the rows"):
         batches = write.embedding_batches(model, X, ready.ids, more)
         console.wrote(write.write_batches(folder / f"embedding{suffix}", batches))
-    _write_predictions(console, folder / f"predictions{suffix}", model, X, ready)
+    _write_predictions(console, folder / f"predictions{suffix}", model, X, ready, asked)
     # The score takes longest and may be interrupted: the model is kept before, and with it after.
     score = _score(console, model, X, ready, asked, until)
     prepare.save_fit(model, file, ready, asked, _facts(table, ready, score))
@@ -137,20 +138,21 @@ def _facts(table, ready, score=None) -> dict:
     return facts
 
 
-def _write_predictions(console, path, model, X, ready):
-    """Predictions for the rows without a label, if there are any."""
+def _write_predictions(console, path, model, X, ready, asked):
+    """Predictions for the rows that lack a label, or one of several, if there are any."""
     if ready.y is None or not hasattr(model, "predict"):
         return
     rows = np.flatnonzero(~ready.labelled)
     if len(rows) == 0:
         return
     with console.stage("predicting"):
-        batches = write.prediction_batches(model, X, ready.ids, rows)
+        what = {"kind": ready.kind, "names": asked.targets}
+        batches = write.prediction_batches(model, X, ready.ids, rows, **what)
         console.wrote(write.write_batches(path, batches))
 
 
 def _score(console, model, X, ready, asked, until):
-    known = {"names": asked.target if isinstance(asked.target, tuple) else ()}
+    known = {"names": asked.targets}
     if type(model).__name__ == "DCAGM":
         known["chunks"] = ready.chunks
     with console.stage("scoring on held-out rows") as tell:
@@ -178,7 +180,8 @@ def predict(console, *, model_path, path, out, reading):
             f"{type(saved.model).__name__} predicts nothing; fit a model with --target"
         )
     out = out or write.named_after(path, "predictions")
-    _write(console, out, write.prediction_batches(saved.model, X, ids), len(ids))
+    what = {"kind": saved.asked.task, "names": saved.asked.targets}
+    _write(console, out, write.prediction_batches(saved.model, X, ids, **what), len(ids))
 
 
 def impute(console, *, model_path, path, out, reading):
@@ -190,7 +193,8 @@ def impute(console, *, model_path, path, out, reading):
         raise TableError(f"{path} is sparse or too large to fill; a dense table is wanted")
     with console.stage("filling"):
         filled, deviations = saved.model.impute(X, return_std=True)
-    console.say(f"{count(int(np.isnan(X).sum()), 'gap')} filled")
+    gaps = sum(gap_counts(saved.recipe, X).values())
+    console.say(f"{count(gaps, 'gap')} filled")
     out = out or write.named_after(path, "filled")
     columns = write.imputed_columns(saved.recipe, table, filled, deviations)
     _write(console, out, [columns], len(filled))
@@ -200,7 +204,7 @@ def _opened(console, model_path, path, reading):
     """The model, the table, its matrix and the names of its rows."""
     saved = prepare.load_fit(model_path)
     with console.stage(f"reading {path}"):
-        table = open_table(path, **reading)
+        table = prepare.open_for(saved, path, console.note, **reading)
         X = apply(saved.recipe, table, console.note)
     X = fill_gaps(saved.model, X, saved.recipe, console.note)
     known = saved.asked.id if saved.asked.id in table.names else None
@@ -222,7 +226,7 @@ def compare(console, *, path, out, reading, asked, components, models, time_limi
         raise TableError("compare scores by the target; name its column with --target")
     sizes = [prepare.read_number("--components", part, int) for part in components.split(",")]
     until = _deadline(time_limit)
-    _, ready = _prepared(console, path, asked, **reading)
+    _, ready, asked = _prepared(console, path, asked, **reading)
     names = None if models is None else [name.strip() for name in models.split(",")]
     left = None if time_limit is None else max(until.left, MOMENT)
     result = _compared(console, ready, asked.seed, sizes, models=names, time_limit=left)
@@ -254,7 +258,7 @@ def report(console, *, model_path, path, out, reading, time_limit=None):
     until = _deadline(time_limit)
     saved = prepare.load_fit(model_path)
     with console.stage(f"reading {path}"):
-        table = open_table(path, **reading)
+        table = prepare.open_for(saved, path, console.note, **reading)
         ready, asked = prepare.prepare_again(saved, table, console.note)
     X = fill_gaps(saved.model, ready.X, saved.recipe, console.note)
     score = _score(console, saved.model, X, ready, asked, until)
@@ -270,7 +274,7 @@ def demo(console, *, out):
     folder = write.make_folder(out)
     path = console.wrote(write_wine(folder / "wine.csv"))
     console.say(f"{path}: 178 wines, 13 measurements, 15 labels, one cell in twenty empty")
-    table, ready = _prepared(console, path, ASKED)
+    table, ready, _ = _prepared(console, path, ASKED)
     model, X, _ = _fitted(console, ASKED, ready, Deadline())
     subject = _written(console, folder, model, table, ready, ASKED, X, Deadline())
     result = _compared(console, ready, ASKED.seed, (2,), models=COMPARED_MODELS)
@@ -358,8 +362,10 @@ def _check(name, asked, ready):
         raise TableError(f"--model {name!r}; accepted are auto, {', '.join(MODELS)}")
     if name in ("dcagm", "bsdr") and ready.y is None:
         raise TableError(f"--model {name} learns from labels; name their column with --target")
-    if name == "dcagm" and ready.kind == "numeric":
-        raise TableError(f"--model dcagm predicts classes; {asked.target!r} holds numbers")
+    if name == "dcagm" and ready.kind in ("numeric", "multilabel"):
+        what = "numbers" if ready.kind == "numeric" else "yes and no"
+        held = f"{', '.join(map(repr, asked.targets))} hold{'s' * (len(asked.targets) == 1)}"
+        raise TableError(f"--model dcagm predicts classes; {held} {what}")
     for option, only in (("links", "prpca"), ("chunks", "dcagm")):
         if getattr(asked, option) is not None and name != only:
             raise TableError(f"--{option} is for {only}, not for {name}")
@@ -419,7 +425,7 @@ def fill_gaps(model, X, recipe, note):
     """X as the model takes it: one that takes no gaps gets column means of the fit, and a note."""
     if get_tags(model).input_tags.allow_nan or not has_gaps(X):
         return X
-    filled = count(int(np.isnan(X).sum()), "was", "were")
+    filled = count(sum(gap_counts(recipe, X).values()), "was", "were")
     note(f"{type(model).__name__} takes no gaps; {filled} filled with column means")
     return without_gaps(X, recipe)
 
