@@ -152,9 +152,7 @@ def _write_predictions(console, path, model, X, ready, asked):
 
 
 def _score(console, model, X, ready, asked, until):
-    known = {"names": asked.targets}
-    if type(model).__name__ == "DCAGM":
-        known["chunks"] = ready.chunks
+    known = {"names": asked.targets} | extra_inputs(model, ready)
     with console.stage("scoring on held-out rows") as tell:
         score = held_out(model, X, ready.y, ready.kind, tell=tell, until=until, **known)
     if until.seconds is not None and (score is None or score.control is None):

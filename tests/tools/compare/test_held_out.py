@@ -208,3 +208,20 @@ def test_scoring_ends_in_time_with_the_folds_it_has():
     assert 0 < score.n_rows < 100
     assert score.control is None
     assert held_out(model, X, y, "classes", until=Deadline(0.5, clock=Clock())) is None
+
+
+def linked(n=60):
+    """Faint content, two classes, links mostly inside a class."""
+    rng = np.random.default_rng(0)
+    y = np.arange(n) % 2
+    X = rng.standard_normal((n, 8)) + 0.8 * np.eye(2, 8)[y]
+    A = rng.random((n, n)) < np.where(y[:, None] == y, 0.2, 0.01)
+    return X, y, gnomon.Links(np.triu(A, 1) | np.triu(A, 1).T)
+
+
+@pytest.mark.parametrize("model", [gnomon.PRPCA(2), gnomon.SPPCA(2, supervision=0.5)])
+def test_links_serve_the_held_out_rows_too(model):
+    X, y, links = linked()
+    score = held_out(model, X, y, "classes", links=links)
+    assert score.n_rows == 60
+    assert score.low > score.baseline

@@ -71,19 +71,20 @@ def held_out(model, X, y, kind, *, tell=lambda text: None, until=None, **known) 
     """Scores by cross-validation of a model's predictions and of the neighbours on its map.
 
     Without a target, the log likelihood per held-out row. None where labels are too few, or
-    where ``until``, a `Deadline`, leaves no time. ``known`` may have ``chunks``, the ``names``
-    of several outputs, and ``seconds``, what a fit takes.
+    where ``until``, a `Deadline`, leaves no time. ``known`` may have the ``chunks`` and ``links``
+    of the rows, the ``names`` of several outputs, and ``seconds``, what a fit takes.
     """
-    names, seconds = known.pop("names", ()), known.pop("seconds", 0.0)
-    X, y, chunks = _sample(X, y, kind, known.pop("chunks", None))
+    names, seconds, links = known.get("names", ()), known.get("seconds", 0.0), known.get("links")
+    chunks = known.get("chunks")
+    if links is None:
+        X, y, chunks = _sample(X, y, kind, chunks)
     watch = _Watch(tell, until or Deadline(), seconds)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if kind is None:
             return _likelihood(model, X, watch) if hasattr(model, "score_samples") else None
-        problem = code_problem(X, y, kind, chunks=chunks)
-        can = _can_hold_out(problem) and not hasattr(model, "links_used_")
-        return _scores(model, problem, names, watch) if can else None
+        problem = code_problem(X, y, kind, chunks=chunks, links=links)
+        return _scores(model, problem, names, watch) if _can_hold_out(problem) else None
 
 
 def _sample(X, y, kind, chunks):
@@ -159,6 +160,7 @@ def _out_of_fold(model, problem, watch):
             break
         start = time.monotonic()
         more = {} if problem.chunks is None else {"chunks": problem.chunks[train]}
+        more |= _graph(problem, train)
         fitted = watch.until.bound(clone(model)).fit(problem.X[train], problem.y[train], **more)
         if watch.until():
             break
@@ -168,12 +170,20 @@ def _out_of_fold(model, problem, watch):
     return {of: np.concatenate(parts) for of, parts in found.items()}
 
 
+def _graph(problem, rows):
+    """The links of these rows, if there are any."""
+    return {} if problem.links is None else {"links": problem.links, "sample_index": rows}
+
+
 def _predicted(fitted, problem, train, test):
     """What is predicted for the test rows, by the model, from its map, and by a constant."""
     if hasattr(fitted, "predict"):
-        yield OWN, np.asarray(fitted.predict(problem.X[test]))
+        yield OWN, np.asarray(fitted.predict(problem.X[test], **_graph(problem, test)))
     known = train[problem.labelled[train]]
-    Z, Z_test = (np.asarray(fitted.transform(problem.X[rows])) for rows in (known, test))
+    Z, Z_test = (
+        np.asarray(fitted.transform(problem.X[rows], **_graph(problem, rows)))
+        for rows in (known, test)
+    )
     y, q = problem.y[known], Z.shape[1]
     for dimensions in (q, 2) if q > 2 else (q,):
         predicted = predict("nearest", problem.kind, Z[:, :dimensions], y, Z_test[:, :dimensions])
