@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("jinja2")
-from gnomon.tools.compare.scoring import Score
+from gnomon.tools.compare.held_out import Score
 from gnomon.tools.dimension import DimensionChoice, DimensionRow
 from gnomon.tools.report import page, sections
 
@@ -58,13 +58,39 @@ def test_intervals_are_placed_between_the_bounds():
     assert chart.count("whisker") == 1
 
 
-@pytest.mark.parametrize("control, said", [(0.3, "is there."), (0.85, "do not read the classes")])
-def test_the_verdict_is_that_of_the_control(control, said):
-    subject = SimpleNamespace(score=Score("accuracy", 0.9, 0.8, 0.95, 45, control, 0.4))
+@pytest.mark.parametrize(
+    "control, guess, said",
+    [
+        (0.3, 0.4, "what it sees in the labels is there."),
+        (0.85, 0.4, "do not read the labels off this picture"),
+        (0.3, 0.85, "A constant guess reaches 0.850: this is not better than guessing."),
+    ],
+)
+def test_the_verdict_is_that_of_the_control_and_of_the_guess(control, guess, said):
+    subject = SimpleNamespace(score=Score("accuracy", 0.9, 0.8, 0.95, 45, control, guess))
     section = sections.score(subject)
     assert "the 95 % interval is 0.800 to 0.950 (45 rows)" in section["sentence"]
     assert said in section["sentence"]
     assert section["method"].startswith("Cross-validation over the labelled rows")
+
+
+def test_the_picture_has_a_figure_of_its_own():
+    near = Score("accuracy", 0.6, 0.5, 0.7, 45, 0.2, 0.4, of="nearest labelled rows on the map")
+    found = Score("accuracy", 0.9, 0.8, 0.95, 45, 0.3, 0.4, more=(near,))
+    section = sections.score(SimpleNamespace(score=found))
+    assert "The model's prediction: on rows not seen the accuracy is 0.900" in section["sentence"]
+    assert "Nearest labelled rows on the map: on rows not seen the accuracy" in section["sentence"]
+    assert section["chart"].count("whisker") == 2
+
+
+def test_numbers_are_given_in_their_units_output_by_output():
+    fat = Score("R²", 0.7, 0.6, 0.8, 45, 0.0, -0.01, of="fat", rmse=(1.25, 1.0, 1.5))
+    section = sections.score(SimpleNamespace(score=fat))
+    assert "root mean squared error is 1.25 (1 to 1.5)" in section["sentence"]
+    both = Score("R²", 0.5, 0.4, 0.6, 45, 0.0, -0.01, parts=(fat, fat._replace(of="ash")))
+    chart = sections.score(SimpleNamespace(score=both))["chart"]
+    assert "fat" in chart
+    assert "ash" in chart
 
 
 def test_a_likelihood_has_no_control():
