@@ -178,3 +178,24 @@ def test_of_a_large_table_a_sample_is_scored_with_its_labels(monkeypatch):
     sample, labels, _ = scoring._sample(X, y, "classes", None)
     assert len(sample) == 100
     assert np.sum(labels != np.array(None)) == 5
+
+
+def test_a_score_keeps_what_was_predicted_of_rows_that_no_fit_had_seen(rng):
+    y = np.arange(60) % 3
+    X = rng.normal(size=(60, 4)) + 2 * np.eye(4)[y]
+    names = np.array(["a", "b", "c"])[y]
+    found = scoring.held_out(gnomon.SPPCA(2, supervision=0.5), X, names, "classes")
+    rows = found.rows
+    assert rows.names.tolist() == ["a", "b", "c"]
+    assert np.mean(rows.truth == rows.predicted) == found.value
+    assert rows.proba.shape == (60, 3)
+    assert np.array_equal(rows.proba.argmax(axis=1), rows.predicted)
+    assert sorted(rows.truth.tolist()) == sorted(y.tolist())
+
+
+def test_a_score_of_numbers_keeps_their_standard_deviations(rng):
+    X = rng.normal(size=(60, 4))
+    y = X[:, 0] + 0.1 * rng.normal(size=60)
+    rows = scoring.held_out(gnomon.BSDRRegressor(2), X, y, "numeric").rows
+    assert rows.std.shape == rows.truth.shape
+    assert np.mean(np.abs(rows.truth - rows.predicted) < 1.96 * rows.std) > 0.8

@@ -6,6 +6,7 @@ makes of nothing.
 """
 
 import warnings
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -216,8 +217,22 @@ def _predictor(evaluator, kind):
     return make_pipeline(StandardScaler(), models[kind])
 
 
+class OutOfFold(NamedTuple):
+    """Labelled rows, each predicted by a fit that did not see it.
+
+    ``proba`` (n, n_classes) are the probabilities of classes, ``std`` the standard deviations of
+    numbers; None where the model gives none. Classes are numbers in ``names``.
+    """
+
+    truth: np.ndarray
+    predicted: np.ndarray
+    proba: np.ndarray | None
+    std: np.ndarray | None
+    names: np.ndarray
+
+
 class Score(NamedTuple):
-    """A held-out score with its 95 % interval, and what permuted labels reach."""
+    """A held-out score with its 95 % interval, what permuted labels reach, and its predictions."""
 
     name: str
     value: float
@@ -226,6 +241,7 @@ class Score(NamedTuple):
     n_rows: int
     control: float | None = None
     baseline: float | None = None
+    rows: OutOfFold | None = None
 
 
 def held_out(model, X, y, kind, *, chunks=None, tell=lambda text: None) -> Score | None:
@@ -266,31 +282,47 @@ def _can_hold_out(problem):
 
 
 def _prediction(model, problem, tell):
-    truth, predicted = _out_of_fold(model, problem, tell)
-    if len(truth) < 2:
+    rows = _out_of_fold(model, problem, tell)
+    if len(rows.truth) < 2:
         return None
     shuffled = permuted_labels(problem.y, np.random.default_rng(0), problem.labelled)
     # Chunks know the real classes, so they would contradict shuffled labels.
     by_chance = _out_of_fold(model, problem._replace(y=shuffled, chunks=None), tell)
-    pairs = (truth, predicted), by_chance
-    value, control = (float(measure(problem.kind, *pair)) for pair in pairs)
+    value, control = (
+        float(measure(problem.kind, each.truth, each.predicted)) for each in (rows, by_chance)
+    )
+    truth, predicted = rows.truth, rows.predicted
     if problem.kind == "numeric":
-        return Score("R²", value, *_bootstrap(truth, predicted), len(truth), control, 0.0)
-    low, high = wilson(int((truth == predicted).sum()), len(truth))
+        interval = _bootstrap(truth, predicted)
+        return Score("R²", value, *interval, len(truth), control, 0.0, rows)
+    interval = wilson(int((truth == predicted).sum()), len(truth))
     most = float(np.bincount(truth).max() / len(truth))
-    return Score("accuracy", value, low, high, len(truth), control, most)
+    return Score("accuracy", value, *interval, len(truth), control, most, rows)
 
 
-def _out_of_fold(model, problem, tell):
-    """Truth and prediction of the labelled rows, each predicted by a fit that did not see it."""
-    splits, truth, predicted = labelled_splits(problem), [], []
+def _out_of_fold(model, problem, tell) -> OutOfFold:
+    splits, parts = labelled_splits(problem), []
     for i, (train, test) in enumerate(splits):
         tell(f"fold {i + 1} of {len(splits)}")
         more = {} if problem.chunks is None else {"chunks": problem.chunks[train]}
         fitted = clone(model).fit(problem.X[train], problem.y[train], **more)
-        truth.append(problem.y[test])
-        predicted.append(np.asarray(fitted.predict(problem.X[test])))
-    return np.concatenate(truth), np.concatenate(predicted)
+        parts.append((problem.y[test], *_said(fitted, problem, problem.X[test])))
+    columns = zip(*parts, strict=True)
+    whole = (None if c[0] is None else np.concatenate(c) for c in columns)
+    return OutOfFold(*whole, problem.names)
+
+
+def _said(fitted, problem, X):
+    """Predictions of a fit, and their probabilities or standard deviations where it has them."""
+    if problem.kind == "classes" and hasattr(fitted, "predict_proba"):
+        # A fold may lack a class, which has no probability then.
+        proba = np.zeros((X.shape[0], problem.n_classes))
+        proba[:, np.asarray(fitted.classes_, dtype=int)] = fitted.predict_proba(X)
+        return np.asarray(fitted.predict(X)), proba, None
+    if problem.kind == "numeric" and "return_std" in signature(fitted.predict).parameters:
+        mean, std = fitted.predict(X, return_std=True)
+        return np.asarray(mean), None, np.asarray(std)
+    return np.asarray(fitted.predict(X)), None, None
 
 
 def wilson(hits, n, z=1.96):
