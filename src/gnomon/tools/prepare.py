@@ -22,7 +22,7 @@ class Question(NamedTuple):
     """What is asked of a table."""
 
     model: str = "auto"
-    target: str | None = None
+    target: str | tuple[str, ...] | None = None
     task: str = "auto"
     components: int | str = "auto"
     unlabelled: str | None = None
@@ -33,6 +33,13 @@ class Question(NamedTuple):
     supervision: float | str | None = None
     scale: str = "auto"
     seed: int = 0
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The columns to explain: none, one or several."""
+        if self.target is None:
+            return ()
+        return (self.target,) if isinstance(self.target, str) else tuple(self.target)
 
 
 class PreparedTable(NamedTuple):

@@ -3,7 +3,6 @@
 Each finding is a `Card` of the page, or None where the model or the table has no such thing.
 """
 
-import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,14 +12,12 @@ from gnomon.estimators.outliers import OF_ONE_GAUSSIAN, outlier_contributions, o
 from gnomon.tools.compare.scoring import wilson
 from gnomon.tools.report.charts import Frame, bounds_of, draw_signed
 
-# What can be taken in at a glance: features of a small chart, small charts, axes, classes.
-TOP_FEATURES, MOST_PANELS, MOST_AXES, MOST_CLASSES = 8, 20, 6, 25
+# What can be taken in at a glance: features of a small chart, small charts, classes.
+TOP_FEATURES, MOST_PANELS, MOST_CLASSES = 8, 20, 25
 # Rows of the table of outliers, and columns that are named for each.
 MOST_OUTLIERS, MOST_CAUSES = 12, 3
 # More dots than this make the file large and say no more.
 MOST_DOTS = 2000
-# Columns whose names are so few numbers may be numbered by chance.
-LEAST_ORDERED = 10
 # Numbers of a block of columns that are worked on at a time: 32 MB.
 BLOCK_ENTRIES = 2**22
 
@@ -67,7 +64,7 @@ def held_out_cards(subject) -> list[Card]:
     truth, predicted = (v.reshape(len(v), -1) for v in (rows.truth, rows.predicted))
     std = None if rows.std is None else rows.std.reshape(truth.shape)
     cards = []
-    for j, name in enumerate(subject.targets):
+    for j, name in enumerate(subject.asked.targets):
         known = np.isfinite(truth[:, j])
         part = (v if v is None else v[known, j] for v in (truth, predicted, std))
         cards += number_cards(name, *part, number=j)
@@ -119,7 +116,7 @@ def _shaded(counts, own):
 
 
 def _share(hits, size):
-    return f"{hits / size:.0%}" if size else "–"
+    return f"{hits / size:.0%}" if size else ""
 
 
 def calibration(rows) -> Card | None:
@@ -161,7 +158,7 @@ def number_cards(name, truth, predicted, std, number=0) -> list[Card]:
     frame = Frame(bounds, bounds, (f"{name}, measured", "predicted"))
     whiskers = () if std is None else (frame.whiskers(x, y - half, y + half, "faint"),)
     diagonal = frame.line(np.array(bounds), np.array(bounds), "limit")
-    left = Frame(bounds_of(predicted), bounds_of(error), ("predicted", "measured − predicted"))
+    left = Frame(bounds_of(predicted), bounds_of(error), ("predicted", "measured less predicted"))
     zero = left.line(np.array(left.x), np.zeros(2), "limit")
     shown = f" {MOST_DOTS:,} of the rows are drawn." if len(rows) < len(truth) else ""
     bias = 1.96 * error.std() / np.sqrt(len(error))
@@ -229,7 +226,7 @@ def distinguishing(subject) -> Card | None:
         words = "How far a class lies from all others, in standard deviations within them"
     else:
         found = correlations(X, y.reshape(len(y), -1))
-        titles = dict(enumerate(subject.targets))
+        titles = dict(enumerate(subject.asked.targets))
         words = "Correlation with the target"
     charts = _panels(found, titles, names)
     return Card(
@@ -249,10 +246,8 @@ def _panels(found, titles, names):
     tops = {k: np.argsort(-np.abs(found[0][k]), kind="stable")[:TOP_FEATURES] for k in titles}
     ends = [side[k][top] for k, top in tops.items() for side in found]
     low, high = bounds_of([0.0], *ends, margin=0.02)
-    return tuple(
-        draw_signed(title, [(names[j], *(side[k][j] for side in found)) for j in tops[k]], (low, high))
-        for k, title in titles.items()
-    )
+    rows = {k: [(names[j], *(side[k][j] for side in found)) for j in tops[k]] for k in titles}
+    return tuple(draw_signed(title, rows[k], (low, high)) for k, title in titles.items())
 
 
 def class_differences(X, labels, n_classes):
@@ -319,74 +314,6 @@ def _dense_blocks(X):
         yield np.asarray(block.toarray() if hasattr(block, "toarray") else block, dtype=float)
 
 
-def loadings(subject) -> Card | None:
-    """How features and axes belong together: lines along an ordered scale, or the strongest."""
-    components = getattr(subject.model, "components_", None)
-    names = subject.ready.recipe.names
-    if components is None or components.shape[1] != len(names):
-        return None
-    values = np.asarray(components[:MOST_AXES], dtype=float)
-    sd = getattr(subject.model, "loadings_sd_", None)
-    half = None if sd is None else 1.96 * np.asarray(sd, dtype=float)[: len(values)]
-    scale = ordered_scale(names)
-    draw = _loading_bars if scale is None else _loading_lines
-    how = f"the {TOP_FEATURES} strongest of each" if scale is None else "along the scale in its name"
-    return Card(
-        "loadings",
-        "What the axes are made of",
-        "",
-        f"Loadings: how much a feature moves when an axis moves by one; {how}."
-        + ("" if sd is None else " Bars are 95 % intervals."),
-        draw(values, half, names, scale),
-        wide=True,
-    )
-
-
-def _loading_bars(values, half, names, scale):
-    limit = np.abs(values).max() if half is None else (np.abs(values) + half).max()
-    charts = []
-    for k, row in enumerate(values):
-        top = np.argsort(-np.abs(row), kind="stable")[:TOP_FEATURES]
-        ends = [(None, None) if half is None else (row[j] - half[k, j], row[j] + half[k, j]) for j in top]
-        bars = [(names[j], row[j], *end) for j, end in zip(top, ends, strict=True)]
-        charts.append(draw_signed(f"z{k + 1}", bars, (-limit, limit)))
-    return tuple(charts)
-
-
-def _loading_lines(values, half, names, scale):
-    numbers, unit = scale
-    order = np.argsort(numbers)
-    bounds = bounds_of([0.0], values)
-    charts = []
-    for k, row in enumerate(values):
-        frame = Frame((numbers[order[0]], numbers[order[-1]]), bounds, (unit, f"z{k + 1}"), 200)
-        parts = [frame.line(np.array(frame.x), np.zeros(2), "limit")]
-        if half is not None:
-            parts.append(frame.whiskers(numbers, row - half[k], row + half[k], "faint"))
-        charts.append(frame.draw(*parts, frame.line(numbers[order], row[order])))
-    return tuple(charts)
-
-
-def ordered_scale(names):
-    """The numbers in the names and what stands around them, where they are a scale; or None.
-
-    They are where there are ten at least, each name has one number between the same texts, and
-    the numbers rise or fall from the first column to the last. Columns that are only counted,
-    from 0 or 1 in steps of one, are no scale.
-    """
-    found = [re.fullmatch(r"(\D*)(\d+(?:\.\d+)?)(\D*)", name) for name in names]
-    if len(names) < LEAST_ORDERED or not all(found):
-        return None
-    parts: list[Any] = [("", "-" + m[2], m[3]) if m[1] == "-" else m.groups() for m in found if m]
-    texts = {(head, tail) for head, _, tail in parts}
-    numbers = np.array([float(number) for _, number, _ in parts])
-    steps = np.diff(numbers)
-    counted = numbers[0] in (0, 1) and np.all(steps == 1)
-    if len(texts) > 1 or counted or not (np.all(steps > 0) or np.all(steps < 0)):
-        return None
-    return numbers, " ".join(text.strip(" _-") for text in texts.pop()).strip()
-
-
 def outlier_card(subject) -> Card | None:
     """Rows far from the rest, within the map and from it, and the columns that make them so."""
     model, X = subject.model, subject.X
@@ -415,8 +342,9 @@ def outlier_card(subject) -> Card | None:
 
 def _outlier_chart(subject, found, order, top):
     rows = _some(len(found.t2), order[: MOST_DOTS // 2])
-    reach = [1.08 * max(float(v.max()), float(limit[1])) for v, limit in zip(found[:2], found[3:], strict=True)]
-    frame = Frame((0, reach[0]), (0, reach[1] or 1), ("T²: within the map", "Q: from the map"), root=True)
+    most = (max(found.t2.max(), found.t2_limit[1]), max(found.q.max(), found.q_limit[1]))
+    across, up = ((0, 1.08 * float(value) or 1.0) for value in most)
+    frame = Frame(across, up, ("T²: within the map", "Q: from the map"), root=True)
     far = (found.t2 > found.t2_limit[0]) | (found.q > found.q_limit[0])
     parts = [
         frame.dots(found.t2[part], found.q[part], shade)
