@@ -115,7 +115,7 @@ def draw_bars(names, values, texts, *, pale=None) -> Markup:
     """
     values = np.asarray(values, dtype=float)
     longest = max(np.max(values), np.max(pale) if pale is not None else 0, 1e-300)
-    room = WIDTH - LEFT - RIGHT
+    room = WIDTH - LEFT - max(RIGHT, 10 * max(len(text) for text in texts))
     parts = []
     for i, (name, value, text) in enumerate(zip(names, values, texts, strict=True)):
         y = i * ROW
@@ -136,7 +136,7 @@ def draw_signed(title, rows, bounds) -> Markup:
     def at(value):
         return SMALL_LEFT + room * (min(max(value, low), high) - low) / (high - low or 1)
 
-    parts = [_text(2, 15, _short(title, 44), "start", "head", title=title)]
+    parts = [_text(2, 15, short(title, 44), "start", "head", title=title)]
     for i, (name, value, lower, upper) in enumerate(rows):
         y = i * ROW + ROW
         left, right = sorted((at(0), at(value)))
@@ -146,8 +146,18 @@ def draw_signed(title, rows, bounds) -> Markup:
         parts.append(_name(SMALL_LEFT - 8, y + 14, name, f"{name}: {value:.3g}"))
     bottom = (len(rows) + 1) * ROW
     parts.append(_path(f"M{at(0):.1f} {ROW}V{bottom}", "axis"))
-    parts += [_text(at(v), bottom + 14, t, "middle", "soft") for v, t in _ticks(low, high, 3)]
+    parts += [_text(at(v), bottom + 14, t, "middle", "soft") for v, t in _ticks(low, high, 5)]
     return _svg(parts, bottom + 20, SMALL_WIDTH)
+
+
+def draw_along(title, numbers, unit, values, low, high, bounds) -> Markup:
+    """A line of values along a scale of numbers, with their intervals."""
+    order = np.argsort(numbers)
+    numbers, values, low, high = (v[order] for v in (numbers, values, low, high))
+    frame = Frame((numbers[0], numbers[-1]), bounds, (unit, short(title, 44)), 210)
+    zero = frame.line(np.array(frame.x), np.zeros(2), "limit")
+    band = frame.whiskers(numbers, low, high, "faint")
+    return frame.draw(zero, band, frame.line(numbers, values))
 
 
 def draw_line(values, label) -> Markup:
@@ -222,7 +232,7 @@ def _path(d, shade):
 
 
 def _name(x, y, name, title=None):
-    return _text(x, y, _short(name), "end", title=title or name)
+    return _text(x, y, short(name), "end", title=title or name)
 
 
 def _text(x, y, text, anchor, shade="", title=None):
@@ -232,12 +242,15 @@ def _text(x, y, text, anchor, shade="", title=None):
     )
 
 
-def _short(name, most=MOST_LETTERS):
-    return name if len(name) <= most else name[: most - 1] + "…"
+def short(name, most=MOST_LETTERS):
+    """A name of so many letters, cut in its middle: names often differ at their end."""
+    end = most // 2
+    return name if len(name) <= most else f"{name[: most - end - 1]}…{name[-end:]}"
 
 
 def _svg(parts, height, width=WIDTH):
     inner = Markup("").join(parts)
+    kind = "chart" if width == WIDTH else "chart small"
     return Markup(
-        '<svg class="chart" viewBox="0 0 {} {}" role="img" xmlns="http://www.w3.org/2000/svg">{}</svg>'
-    ).format(width, height, inner)
+        '<svg class="{}" viewBox="0 0 {} {}" role="img" xmlns="http://www.w3.org/2000/svg">{}</svg>'
+    ).format(kind, width, height, inner)

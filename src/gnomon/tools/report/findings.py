@@ -3,6 +3,7 @@
 Each finding is a `Card` of the page, or None where the model or the table has no such thing.
 """
 
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,14 +11,18 @@ from scipy.stats import norm
 
 from gnomon.estimators.outliers import OF_ONE_GAUSSIAN, outlier_contributions, outliers
 from gnomon.tools.compare.scoring import wilson
-from gnomon.tools.report.charts import Frame, bounds_of, draw_signed
+from gnomon.tools.report.charts import Frame, bounds_of, draw_along, draw_signed, short
 
 # What can be taken in at a glance: features of a small chart, small charts, classes.
 TOP_FEATURES, MOST_PANELS, MOST_CLASSES = 8, 20, 25
+# A matrix of more classes takes the whole width.
+BROAD = 8
 # Rows of the table of outliers, and columns that are named for each.
 MOST_OUTLIERS, MOST_CAUSES = 12, 3
 # More dots than this make the file large and say no more.
 MOST_DOTS = 2000
+# Columns whose names are so few numbers may be numbered by chance.
+LEAST_ORDERED = 10
 # Numbers of a block of columns that are worked on at a time: 32 MB.
 BLOCK_ENTRIES = 2**22
 
@@ -44,10 +49,10 @@ class TableRow(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """A number with its shade, p1 to p5 or n1 to n5."""
+    """A text with classes of the page's style: a number in a shade, or words that may wrap."""
 
     text: str
-    shade: str = ""
+    look: str = "cell"
 
     def __str__(self) -> str:
         """The text alone."""
@@ -79,7 +84,7 @@ def confusion(rows) -> Card:
     sizes = counts.sum(axis=1)
     value, low, high = balanced_accuracy(np.diag(counts), sizes)
     kept = np.sort(np.argsort(-sizes, kind="stable")[:MOST_CLASSES])
-    names = [str(rows.names[k]) for k in kept]
+    names = [short(str(rows.names[k])) for k in kept]
     table = [
         TableRow(name, (*_shaded(counts[k, kept], k == kept), _share(counts[k, k], sizes[k])))
         for name, k in zip(names, kept, strict=True)
@@ -93,8 +98,9 @@ def confusion(rows) -> Card:
         f"95 % interval is {low:.3f} to {high:.3f}.",
         "A line is a class, a column what was predicted; every row by a fit that had not seen it."
         + more,
-        names=("class", *names, "found"),
+        names=("class", *(short(name, 12) for name in names), "found"),
         rows=tuple(table),
+        wide=c > BROAD,
     )
 
 
@@ -112,11 +118,11 @@ def _shaded(counts, own):
     total = max(counts.sum(), 1)
     for count, is_own in zip(counts, own, strict=True):
         step = int(np.ceil(5 * count / total))
-        yield Cell(f"{count}", f"{'p' if is_own else 'n'}{step}" if step else "")
+        yield Cell(f"{count}", f"cell {'p' if is_own else 'n'}{step}" if step else "cell")
 
 
 def _share(hits, size):
-    return f"{hits / size:.0%}" if size else ""
+    return Cell(f"{hits / size:.0%}" if size else "")
 
 
 def calibration(rows) -> Card | None:
@@ -130,17 +136,18 @@ def calibration(rows) -> Card | None:
     mean = np.array([sure[bins == b].mean() for b in used])
     hits = np.array([right[bins == b].sum() for b in used])
     low, high = np.array([wilson(h, n) for h, n in zip(hits, counts, strict=True)]).T
-    frame = Frame((min(mean.min(), 0.9), 1), (0, 1), ("probability given", "share that is right"))
+    across = (max(float(mean.min()) - 0.05, 0.0), 1.0)
+    frame = Frame(across, (0, 1), ("probability given", "share that is right"))
     ends = np.array([frame.x[0], 1.0])
-    marks = [frame.text(x, y, f"{n}") for x, y, n in zip(mean, high, counts, strict=True)]
+    marks = [frame.text(x, 0.0, f"{n}") for x, n in zip(mean, counts, strict=True)]
     parts = (frame.line(ends, ends, "limit"), frame.whiskers(mean, low, high))
     return Card(
         "calibration",
         "Whether its probabilities hold",
         f"On average the predicted class is given {sure.mean():.0%} and is right "
         f"{right.mean():.0%} of the time, over {len(sure)} held-out rows.",
-        "Dots on the dashed line: probabilities that hold. Rows in tenths by their probability; "
-        "the number is how many, the bar the 95 % interval of the share.",
+        "Dots on the dashed line: probabilities that hold. Rows in tenths by their probability, "
+        "with their number below; the bar is the 95 % interval of the share.",
         (frame.draw(*parts, frame.dots(mean, hits / counts, "marks"), *marks),),
     )
 
@@ -155,7 +162,7 @@ def number_cards(name, truth, predicted, std, number=0) -> list[Card]:
     x, y = truth[rows], predicted[rows]
     half = 0 * x if std is None else 1.96 * std[rows]
     bounds = bounds_of(truth, predicted)
-    frame = Frame(bounds, bounds, (f"{name}, measured", "predicted"))
+    frame = Frame(bounds, bounds_of(bounds, y - half, y + half), (f"{name}, measured", "predicted"))
     whiskers = () if std is None else (frame.whiskers(x, y - half, y + half, "faint"),)
     diagonal = frame.line(np.array(bounds), np.array(bounds), "limit")
     left = Frame(bounds_of(predicted), bounds_of(error), ("predicted", "measured less predicted"))
@@ -228,26 +235,55 @@ def distinguishing(subject) -> Card | None:
         found = correlations(X, y.reshape(len(y), -1))
         titles = dict(enumerate(subject.asked.targets))
         words = "Correlation with the target"
-    charts = _panels(found, titles, names)
+    scale = ordered_scale(names)
+    which = f"the {TOP_FEATURES} greatest" if scale is None else "along the scale of the columns"
     return Card(
         "distinguishing",
         "What distinguishes the classes" if kind == "classes" else "What goes with the target",
-        f"{words}, among the {len(rows):,} labelled rows: the {TOP_FEATURES} features that matter "
-        "most.",
-        f"The bars hold the true values of all {len(names):,} features at once with 95 % "
-        "(Bonferroni): where one crosses zero, chance may have made it.",
-        charts,
+        f"{words}, among the {len(rows):,} labelled rows: {which}.",
+        f"The thin lines are intervals that hold for all {len(names):,} features at once (95 %, "
+        "Bonferroni): what they let be zero, chance may have made.",
+        (_panels if scale is None else _lines)(found, titles, names, scale),
         wide=True,
     )
 
 
-def _panels(found, titles, names):
-    """A small chart per title, on one scale."""
+def _panels(found, titles, names, scale):
+    """Bars of the greatest features per title, on one scale."""
     tops = {k: np.argsort(-np.abs(found[0][k]), kind="stable")[:TOP_FEATURES] for k in titles}
     ends = [side[k][top] for k, top in tops.items() for side in found]
-    low, high = bounds_of([0.0], *ends, margin=0.02)
+    bounds = bounds_of([0.0], *ends, margin=0.02)
     rows = {k: [(names[j], *(side[k][j] for side in found)) for j in tops[k]] for k in titles}
-    return tuple(draw_signed(title, rows[k], (low, high)) for k, title in titles.items())
+    return tuple(draw_signed(title, rows[k], bounds) for k, title in titles.items())
+
+
+def _lines(found, titles, names, scale):
+    """All features along their scale, a chart per title."""
+    bounds = bounds_of([0.0], *(side[k] for k in titles for side in found))
+    return tuple(
+        draw_along(title, *scale, found[0][k], found[1][k], found[2][k], bounds)
+        for k, title in titles.items()
+    )
+
+
+def ordered_scale(names):
+    """The numbers in the names and what stands around them, where they are a scale; or None.
+
+    They are where there are ten at least, each name has one number between the same texts, and
+    the numbers rise or fall from the first column to the last. Columns that are only counted,
+    from 0 or 1 in steps of one, are no scale.
+    """
+    found = [re.fullmatch(r"(\D*)(\d+(?:\.\d+)?)(\D*)", name) for name in names]
+    if len(names) < LEAST_ORDERED or not all(found):
+        return None
+    parts: list[Any] = [("", "-" + m[2], m[3]) if m[1] == "-" else m.groups() for m in found if m]
+    texts = {(head, tail) for head, _, tail in parts}
+    numbers = np.array([float(number) for _, number, _ in parts])
+    steps = np.diff(numbers)
+    counted = numbers[0] in (0, 1) and np.all(steps == 1)
+    if len(texts) > 1 or counted or not (np.all(steps > 0) or np.all(steps < 0)):
+        return None
+    return numbers, " ".join(text.strip(" _-") for text in texts.pop()).strip()
 
 
 def class_differences(X, labels, n_classes):
@@ -371,5 +407,5 @@ def _outlier_rows(subject, found, top):
         part = np.maximum(parts.t2[k] if within else parts.q[k], 0.0)
         most = np.argsort(-part, kind="stable")[:MOST_CAUSES]
         causes = ", ".join(f"{names[j]} ({part[j] / (part.sum() or 1):.0%})" for j in most)
-        values = (f"{found.t2[i]:.3g}", f"{found.q[i]:.3g}", f"{found.log_density[i]:.4g}", causes)
-        yield TableRow(str(subject.ready.ids[i]), values, int(i))
+        values = (f"{found.t2[i]:.3g}", f"{found.q[i]:.3g}", f"{found.log_density[i]:.4g}")
+        yield TableRow(str(subject.ready.ids[i]), (*values, Cell(causes, "words")), int(i))

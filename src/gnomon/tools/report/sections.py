@@ -1,29 +1,24 @@
 """What the page says of the fit: large figures, the score, labels, axes, and how it was found."""
 
-import re
-from typing import Any
-
 import numpy as np
 
 from gnomon.tools.report import findings
 from gnomon.tools.report.charts import (
-    Frame,
     bounds_of,
+    draw_along,
     draw_bars,
     draw_curve,
     draw_intervals,
     draw_line,
     draw_signed,
 )
-from gnomon.tools.report.findings import TOP_FEATURES, Card, TableRow
+from gnomon.tools.report.findings import TOP_FEATURES, Card, TableRow, ordered_scale
 
 # What can be taken in at a glance.
 MOST_ROWS = 15
 MOST_AXES = 6
 # Of full uncertainty: below it a row is sure, and a label for it would teach next to nothing.
 LEAST_ENTROPY = 0.01
-# Columns whose names are so few numbers may be numbered by chance.
-LEAST_ORDERED = 10
 # Measures that cannot exceed one, so that no axis of theirs does.
 AT_MOST_ONE = ("accuracy", "r2", "r²", "macro f1")
 
@@ -113,12 +108,12 @@ def labels(subject) -> Card | None:
     left = len(names) - len(order)
     names, counts = names[order], counts[order]
     texts, pale, more = [f"{count}" for count in counts], None, ""
-    if subject.predicted is not None:
+    if subject.predicted is not None and not subject.labelled.all():
         open_rows = subject.predicted[~subject.labelled].astype(str)
         extra = [int((open_rows == name).sum()) for name in names]
         texts = [f"{text} + {e}" if e else text for text, e in zip(texts, extra, strict=True)]
         pale, more = counts + extra, "; lighter: rows without a label that are predicted so"
-    text = f"{len(given)} of {len(subject.ready.y)} rows have a label{more}."
+    text = f"{len(given):,} of {len(subject.ready.y):,} rows have a label{more}."
     hint = f"{left} smaller {'classes are' if left > 1 else 'class is'} left out." if left else ""
     return Card("labels", "Labels", text, hint, (draw_bars(names, counts, texts, pale=pale),))
 
@@ -236,37 +231,13 @@ def _loading_bars(values, half, names, scale):
 
 
 def _loading_lines(values, half, names, scale):
-    numbers, unit = scale
-    order = np.argsort(numbers)
-    bounds = bounds_of([0.0], values)
-    charts = []
-    for k, row in enumerate(values):
-        frame = Frame((numbers[order[0]], numbers[order[-1]]), bounds, (unit, f"z{k + 1}"), 200)
-        parts = [frame.line(np.array(frame.x), np.zeros(2), "limit")]
-        if half is not None:
-            parts.append(frame.whiskers(numbers, row - half[k], row + half[k], "faint"))
-        charts.append(frame.draw(*parts, frame.line(numbers[order], row[order])))
-    return tuple(charts)
-
-
-def ordered_scale(names):
-    """The numbers in the names and what stands around them, where they are a scale; or None.
-
-    They are where there are ten at least, each name has one number between the same texts, and
-    the numbers rise or fall from the first column to the last. Columns that are only counted,
-    from 0 or 1 in steps of one, are no scale.
-    """
-    found = [re.fullmatch(r"(\D*)(\d+(?:\.\d+)?)(\D*)", name) for name in names]
-    if len(names) < LEAST_ORDERED or not all(found):
-        return None
-    parts: list[Any] = [("", "-" + m[2], m[3]) if m[1] == "-" else m.groups() for m in found if m]
-    texts = {(head, tail) for head, _, tail in parts}
-    numbers = np.array([float(number) for _, number, _ in parts])
-    steps = np.diff(numbers)
-    counted = numbers[0] in (0, 1) and np.all(steps == 1)
-    if len(texts) > 1 or counted or not (np.all(steps > 0) or np.all(steps < 0)):
-        return None
-    return numbers, " ".join(text.strip(" _-") for text in texts.pop()).strip()
+    spread = np.zeros(values.shape) if half is None else half
+    low, high = values - spread, values + spread
+    bounds = bounds_of([0.0], low, high)
+    return tuple(
+        draw_along(f"z{k + 1}", *scale, row, low[k], high[k], bounds)
+        for k, row in enumerate(values)
+    )
 
 
 def _relevance(subject):
