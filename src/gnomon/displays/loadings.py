@@ -285,7 +285,8 @@ def placed_apart(tips, directions, sizes) -> np.ndarray:
     Each box goes to the first free place on rays about the direction of its arrow, the nearest
     one first; where all are taken, it stays at the furthest.
     """
-    offsets, taken = np.zeros((len(tips), 2)), []
+    offsets = np.zeros((len(tips), 2))
+    taken: list[tuple[np.ndarray, np.ndarray]] = []
     for i, (tip, direction) in enumerate(zip(tips, directions, strict=True)):
         for offset in _places(direction, sizes[i]):
             low, high = tip + offset - sizes[i] / 2, tip + offset + sizes[i] / 2

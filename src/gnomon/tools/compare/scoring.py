@@ -307,9 +307,10 @@ def _out_of_fold(model, problem, tell) -> OutOfFold:
         more = {} if problem.chunks is None else {"chunks": problem.chunks[train]}
         fitted = clone(model).fit(problem.X[train], problem.y[train], **more)
         parts.append((problem.y[test], *_said(fitted, problem, problem.X[test])))
-    columns = zip(*parts, strict=True)
-    whole = (None if c[0] is None else np.concatenate(c) for c in columns)
-    return OutOfFold(*whole, problem.names)
+    truth, predicted, *doubts = zip(*parts, strict=True)
+    proba, std = (None if part[0] is None else np.concatenate(part) for part in doubts)
+    known = np.concatenate(truth), np.concatenate(predicted)
+    return OutOfFold(*known, proba, std, problem.names)
 
 
 def _said(fitted, problem, X):

@@ -13,7 +13,7 @@ WIDTH, LEFT, RIGHT, ROW = 560, 190, 70, 22
 # The same of a chart that stands beside others.
 SMALL_WIDTH, SMALL_LEFT = 400, 165
 # Room for the numbers left of a plot, for the name above it and for the numbers below it.
-PLOT_LEFT, PLOT_TOP, PLOT_BELOW = 66, 26, 40
+PLOT_LEFT, PLOT_TOP, PLOT_BELOW = 80, 26, 40
 # Letters of a name that fit beside bars, wide letters and the larger type of a phone included.
 MOST_LETTERS = 19
 
@@ -88,15 +88,19 @@ def _ticks(low, high, count, root=False):
     power = 10.0 ** np.floor(np.log10(rough))
     step = next(m * power for m in (1, 2, 5, 10) if m * power >= rough * (1 - 1e-9))
     values = step * np.arange(np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9) + 1)
-    decimals = max(0, -int(np.floor(np.log10(step) + 1e-9)))
     if root:
         return [(v**2, f"{v**2:.4g}") for v in values]
-    return [(v, _short_number(v, decimals)) for v in values]
+    return [(v, _short_number(v, step)) for v in values]
 
 
-def _short_number(value, decimals):
-    text = f"{value + 0.0:.{decimals}f}"
-    return text if len(text) <= 7 else f"{value:.4g}"
+def _short_number(value, step):
+    """A multiple of a step in eight letters at most, in thousands or more where it is long."""
+    for power, unit in ((0, ""), (3, "k"), (6, "M"), (9, "G")):
+        decimals = max(0, -int(np.floor(np.log10(step) - power + 1e-9)))
+        text = f"{value / 10**power + 0.0:.{decimals}f}{unit}"
+        if len(text) <= 8:
+            return text
+    return f"{value:.1e}"
 
 
 def bounds_of(*values, margin=0.05):

@@ -41,11 +41,11 @@ class Card(NamedTuple):
 
 
 class TableRow(NamedTuple):
-    """Cells, the first of which is a name; ``index`` is the row of the picture, or None."""
+    """A line of a table; ``at`` is the row of the picture that it tells of, or None."""
 
     name: str
     cells: tuple
-    index: int | None = None
+    at: int | None = None
 
 
 class Cell(NamedTuple):
@@ -71,8 +71,8 @@ def held_out_cards(subject) -> list[Card]:
     cards = []
     for j, name in enumerate(subject.asked.targets):
         known = np.isfinite(truth[:, j])
-        part = (v if v is None else v[known, j] for v in (truth, predicted, std))
-        cards += number_cards(name, *part, number=j)
+        spread = None if std is None else std[known, j]
+        cards += number_cards(name, truth[known, j], predicted[known, j], spread, j)
     return cards
 
 
@@ -98,7 +98,7 @@ def confusion(rows) -> Card:
         f"95 % interval is {low:.3f} to {high:.3f}.",
         "A line is a class, a column what was predicted; every row by a fit that had not seen it."
         + more,
-        names=("class", *(short(name, 12) for name in names), "found"),
+        names=("class", *(short(name, 8 if c > BROAD else 14) for name in names), "found"),
         rows=tuple(table),
         wide=c > BROAD,
     )
@@ -118,7 +118,7 @@ def _shaded(counts, own):
     total = max(counts.sum(), 1)
     for count, is_own in zip(counts, own, strict=True):
         step = int(np.ceil(5 * count / total))
-        yield Cell(f"{count}", f"cell {'p' if is_own else 'n'}{step}" if step else "cell")
+        yield Cell(f"{count or ''}", f"cell {'p' if is_own else 'n'}{step}" if step else "cell")
 
 
 def _share(hits, size):
