@@ -139,12 +139,12 @@ def without_gaps(X, recipe: Recipe):
     return np.where(np.isnan(X), means, X)
 
 
-def save_fit(model, path, ready: PreparedTable, asked: Question):
-    """The model file with the rule for its tables, and what the target was taken for."""
+def save_fit(model, path, ready: PreparedTable, asked: Question, facts=None):
+    """The model file with the rule for its tables, what the target was taken for, and facts."""
     links = None if asked.links is None else str(asked.links)
     question = asked._replace(links=links, task=ready.kind or asked.task)._asdict()
     notes = {"recipe": ready.recipe.to_notes(), "question": question}
-    return modelfile.save(model, path, notes=notes)
+    return modelfile.save(model, path, notes=notes | {"fit": facts or {}})
 
 
 def load_fit(path) -> SavedModel:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import norm
 
+from gnomon.estimators import count
 from gnomon.estimators.outliers import OF_ONE_GAUSSIAN, outlier_contributions, outliers
 from gnomon.tools.compare.scoring import wilson
 from gnomon.tools.report.charts import Frame, bounds_of, draw_along, draw_signed, short
@@ -93,7 +94,7 @@ def confusion(rows) -> Card:
     return Card(
         "confusion",
         "Which classes are taken for which",
-        f"{counts.trace()} of {counts.sum()} held-out rows are given their class. Balanced "
+        f"{counts.trace():,} of {count(counts.sum(), 'held-out row')} are given their class. Balanced "
         f"accuracy, the mean over the classes of the share that is found, is {value:.3f}; the "
         f"95 % interval is {low:.3f} to {high:.3f}.",
         "A line is a class, a column what was predicted; every row by a fit that had not seen it."
@@ -116,9 +117,9 @@ def balanced_accuracy(hits, sizes):
 
 def _shaded(counts, own):
     total = max(counts.sum(), 1)
-    for count, is_own in zip(counts, own, strict=True):
-        step = int(np.ceil(5 * count / total))
-        yield Cell(f"{count or ''}", f"cell {'p' if is_own else 'n'}{step}" if step else "cell")
+    for hits, is_own in zip(counts, own, strict=True):
+        step = int(np.ceil(5 * hits / total))
+        yield Cell(f"{hits or ''}", f"cell {'p' if is_own else 'n'}{step}" if step else "cell")
 
 
 def _share(hits, size):
@@ -145,7 +146,7 @@ def calibration(rows) -> Card | None:
         "calibration",
         "Whether its probabilities hold",
         f"On average the predicted class is given {sure.mean():.0%} and is right "
-        f"{right.mean():.0%} of the time, over {len(sure)} held-out rows.",
+        f"{right.mean():.0%} of the time, over {count(len(sure), 'held-out row')}.",
         "Dots on the dashed line: probabilities that hold. Rows in tenths by their probability, "
         "with their number below; the bar is the 95 % interval of the share.",
         (frame.draw(*parts, frame.dots(mean, hits / counts, "marks"), *marks),),
@@ -157,7 +158,7 @@ def number_cards(name, truth, predicted, std, number=0) -> list[Card]:
     error = truth - predicted
     rmse, low, high = root_mean_square(error)
     text = f"RMSE of {name} is {rmse:.4g} on held-out rows; the 95 % interval is {low:.4g} to "
-    text += f"{high:.4g} ({len(truth)} rows). {_coverage(error, std)}"
+    text += f"{high:.4g} ({count(len(truth), 'row')}). {_coverage(error, std)}"
     rows = _some(len(truth))
     x, y = truth[rows], predicted[rows]
     half = 0 * x if std is None else 1.96 * std[rows]
@@ -363,8 +364,8 @@ def outlier_card(subject) -> Card | None:
     return Card(
         "outliers",
         "Rows unlike the others",
-        f"{beyond[0]:,} of {len(excess):,} rows lie beyond a 95 % limit and {beyond[1]:,} beyond "
-        "a 99 % limit. T² is the distance from the centre within the map, Q the squared distance "
+        f"{beyond[0]:,} of {count(len(excess), 'row')} lie beyond a 95 % limit, {beyond[1]:,} of them "
+        "beyond a 99 % limit. T² is the distance from the centre within the map, Q the squared distance "
         "from the map.",
         "Dashed: limits of 95 % and 99 %, of T² by the F distribution, of Q by Box's "
         "approximation; of usual rows about one in ten lies beyond one of the first. Columns that "

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from gnomon.estimators import count
 from gnomon.tools.report import findings
 from gnomon.tools.report.charts import (
     bounds_of,
@@ -27,18 +28,22 @@ def facts(subject):
     """Large figures at the top."""
     n, d = subject.ready.X.shape
     pairs = [
-        (f"{subject.n_rows:,}", "rows"),
-        (f"{d:,}", "features"),
-        (f"{subject.Z.shape[1]}", "dimensions"),
+        _fact(subject.n_rows, "row"),
+        _fact(d, "feature"),
+        _fact(subject.Z.shape[1], "dimension"),
     ]
     if subject.ready.y is not None:
-        pairs.append((f"{int(subject.labelled.sum()):,}", "labelled rows"))
+        pairs.append(_fact(int(subject.labelled.sum()), "labelled row"))
     gaps = gap_counts(subject).sum()
     if gaps:
         pairs.append((f"{gaps / (n * d):.1%}", "of the cells are gaps"))
     if subject.score is not None:
         pairs.append((f"{subject.score.value:.3f}", f"held-out {subject.score.name}"))
     return pairs
+
+
+def _fact(n, noun):
+    return tuple(count(n, noun).split(" ", 1))
 
 
 def picture_hint(subject):
@@ -58,7 +63,7 @@ def score(subject):
     rows = [("this model", found.value, low, high)]
     sentence = (
         f"On rows it had not seen, the {name} is {found.value:.3f}; "
-        f"the 95 % interval is {low:.3f} to {high:.3f} ({found.n_rows} rows)."
+        f"the 95 % interval is {low:.3f} to {high:.3f} ({count(found.n_rows, 'row')})."
     )
     if found.control is not None:
         rows.append(("permuted labels", found.control, None, None))
@@ -113,8 +118,9 @@ def labels(subject) -> Card | None:
         extra = [int((open_rows == name).sum()) for name in names]
         texts = [f"{text} + {e}" if e else text for text, e in zip(texts, extra, strict=True)]
         pale, more = counts + extra, "; lighter: rows without a label that are predicted so"
-    text = f"{len(given):,} of {len(subject.ready.y):,} rows have a label{more}."
-    hint = f"{left} smaller {'classes are' if left > 1 else 'class is'} left out." if left else ""
+    of = f"of {count(len(subject.ready.y), 'row')}"
+    text = f"{count(len(given), f'{of} has', f'{of} have')} a label{more}."
+    hint = f"{count(left, 'smaller class is', 'smaller classes are')} left out." if left else ""
     return Card("labels", "Labels", text, hint, (draw_bars(names, counts, texts, pale=pale),))
 
 
@@ -315,5 +321,6 @@ def _gaps(subject):
     top = [j for j in np.argsort(-counts, kind="stable")[:MOST_ROWS] if counts[j]]
     names = [subject.ready.recipe.names[j] for j in top]
     svg = draw_bars(names, counts[top], [f"{counts[j] / n:.1%}" for j in top])
-    text = f"{int(counts.sum()):,} cells are empty, in {int((counts > 0).sum())} features."
+    features = count(int((counts > 0).sum()), "feature")
+    text = f"{count(int(counts.sum()), 'cell is', 'cells are')} empty, in {features}."
     return Card("gaps", "Gaps", hint=text, charts=(svg,))
