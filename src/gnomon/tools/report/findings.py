@@ -94,8 +94,8 @@ def confusion(rows) -> Card:
     return Card(
         "confusion",
         "Which classes are taken for which",
-        f"{counts.trace():,} of {count(counts.sum(), 'held-out row')} are given their class. Balanced "
-        f"accuracy, the mean over the classes of the share that is found, is {value:.3f}; the "
+        f"{counts.trace():,} of {count(counts.sum(), 'held-out row')} are given their class. "
+        f"Balanced accuracy, the mean over the classes of the share that is found, is {value:.3f}; the "
         f"95 % interval is {low:.3f} to {high:.3f}.",
         "A line is a class, a column what was predicted; every row by a fit that had not seen it."
         + more,
@@ -364,9 +364,9 @@ def outlier_card(subject) -> Card | None:
     return Card(
         "outliers",
         "Rows unlike the others",
-        f"{beyond[0]:,} of {count(len(excess), 'row')} lie beyond a 95 % limit, {beyond[1]:,} of them "
-        "beyond a 99 % limit. T² is the distance from the centre within the map, Q the squared distance "
-        "from the map.",
+        f"{beyond[0]:,} of {count(len(excess), 'row')} lie beyond a 95 % limit, {beyond[1]:,} of "
+        "them beyond a 99 % limit. T² is the distance from the centre within the map, Q the "
+        "squared distance from the map.",
         "Dashed: limits of 95 % and 99 %, of T² by the F distribution, of Q by Box's "
         "approximation; of usual rows about one in ten lies beyond one of the first. Columns that "
         "add most, with their share of the distance that is further beyond its limit.",
