@@ -95,8 +95,8 @@ def confusion(rows) -> Card:
         "confusion",
         "Which classes are taken for which",
         f"{counts.trace():,} of {count(counts.sum(), 'held-out row')} are given their class. "
-        f"Balanced accuracy, the mean over the classes of the share that is found, is {value:.3f}; the "
-        f"95 % interval is {low:.3f} to {high:.3f}.",
+        "Balanced accuracy, the mean over the classes of the share that is found, is "
+        f"{value:.3f}; the 95 % interval is {low:.3f} to {high:.3f}.",
         "A line is a class, a column what was predicted; every row by a fit that had not seen it."
         + more,
         names=("class", *(short(name, 8 if c > BROAD else 14) for name in names), "found"),
