@@ -51,11 +51,16 @@ def for_programs(file, path) -> dict:
     }
 
 
+def _names(asked) -> tuple:
+    """None, one or several names that the question has for a role."""
+    return () if asked is None else (asked,) if isinstance(asked, str) else tuple(asked)
+
+
 def _columns(recipe, asked):
     """Name, use and levels of every column of the table; None without a rule for tables."""
     if recipe is None:
         return None
-    roles = {asked.get(part): role for part, role in ROLES.items() if asked.get(part)}
+    roles = {name: role for part, role in ROLES.items() for name in _names(asked.get(part))}
     ignored = dict.fromkeys(asked.get("ignore", ()), "by --ignore")
     found = [{"name": name, "use": role} for name, role in roles.items()]
     for feature in recipe["features"]:
@@ -95,7 +100,7 @@ def _model(known):
     text = f"{name}: a map of {count(q, 'dimension')}" if isinstance(q, int) else name
     text += "" if d is None else f" from {count(d, 'feature')}"
     if known["target"] is not None:
-        text += f", for {TASKS.get(known['task'], 'the target')} {known['target']!r}"
+        text += f", for {TASKS.get(known['task'], 'the target')} {', '.join(map(repr, _names(known['target'])))}"
     about = getattr(gnomon, name).__doc__ if name in gnomon.__all__ else None
     return text + (f"\n{about.splitlines()[0]}" if about else "")
 

@@ -12,7 +12,7 @@ pytest.importorskip("jinja2")
 from gnomon.tools.compare.scoring import Score
 from gnomon.tools.compare.trials import Row
 from gnomon.tools.dimension import DimensionChoice, DimensionRow
-from gnomon.tools.report import sections
+from gnomon.tools.report import page, sections
 
 
 def lengths(chart):
@@ -172,3 +172,14 @@ def test_every_card_has_a_key_of_its_own(make_subject):
     keys = [card.key for card in sections.cards(subject)]
     assert len(keys) == len(set(keys))
     assert {"labels", "distinguishing", "loadings", "outliers", "next", "gaps"} <= set(keys)
+
+
+def test_gaps_of_a_drawn_sample_are_those_of_the_table(make_subject, monkeypatch):
+    whole = make_subject()
+    monkeypatch.setattr(page, "MOST_POINTS", 30)
+    what = (whole.model, whole.table, whole.ready, whole.asked, whole.X)
+    drawn = page.Subject.of(*what, note=lambda text: None)
+    assert len(drawn.Z) == 30
+    total = int(np.isnan(whole.X).sum())
+    assert sections._gaps(drawn).hint == f"{total} cells are empty, in 3 columns."
+    assert (f"{total / (90 * 3):.1%}", "of the cells are gaps") in sections.facts(drawn)

@@ -63,7 +63,7 @@ class Cell(NamedTuple):
 def held_out_cards(subject) -> list[Card]:
     """What the predictions of rows look like that no fit had seen."""
     rows = None if subject.score is None else subject.score.rows
-    if rows is None:
+    if rows is None or subject.ready.kind == "multilabel":
         return []
     if subject.ready.kind == "classes":
         return [card for card in (confusion(rows), calibration(rows)) if card is not None]
