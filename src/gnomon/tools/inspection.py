@@ -100,7 +100,8 @@ def _model(known):
     text = f"{name}: a map of {count(q, 'dimension')}" if isinstance(q, int) else name
     text += "" if d is None else f" from {count(d, 'feature')}"
     if known["target"] is not None:
-        text += f", for {TASKS.get(known['task'], 'the target')} {', '.join(map(repr, _names(known['target'])))}"
+        targets = ", ".join(map(repr, _names(known["target"])))
+        text += f", for {TASKS.get(known['task'], 'the target')} {targets}"
     about = getattr(gnomon, name).__doc__ if name in gnomon.__all__ else None
     return text + (f"\n{about.splitlines()[0]}" if about else "")
 
