@@ -61,6 +61,9 @@ Ignore = Annotated[
 Scale = Annotated[
     str, typer.Option(help="standard, none, or auto: standard for columns, none for matrices.")
 ]
+TimeLimit = Annotated[
+    float | None, typer.Option(help="Seconds after which to end with what there is.")
+]
 Seed = Annotated[int, typer.Option(help="Start of the random numbers.")]
 LinksFile = Annotated[
     Path | None, typer.Option(help="File with a link per row: two names, perhaps a weight.")
@@ -125,6 +128,7 @@ def fit(
     ] = None,
     scale: Scale = "auto",
     seed: Seed = 0,
+    time_limit: TimeLimit = None,
     encoding: Encoding = "utf-8",
     separator: Separator = None,
     decimal: Decimal = ".",
@@ -142,17 +146,20 @@ def fit(
     asked |= {"chunks": chunks, "id": id, "ignore": tuple(ignore or ()), "scale": scale}
     asked |= {"seed": seed}
     reading = {"encoding": encoding, "separator": separator, "decimal": decimal}
-    _run("fit", quiet, as_json, debug, path=table, out=out, reading=reading, asked=asked)
+    more = {"reading": reading, "asked": asked, "time_limit": time_limit}
+    _run("fit", quiet, as_json, debug, path=table, out=out, **more)
 
 
-def _of_model(name, help, example, out_help="csv or parquet file; - for the screen."):
+def _of_model(name, help, example):
     """Add a command that takes a model and a table and writes a file."""
 
     @app.command(name, help=help, epilog=f"Example: `gnomon {name} {example}`")
     def command(
         model: ModelFile,
         table: TableFile,
-        out: Annotated[Path | None, typer.Option("--out", "-o", help=out_help)] = None,
+        out: Annotated[
+            Path | None, typer.Option("--out", "-o", help="csv or parquet file; - for the screen.")
+        ] = None,
         encoding: Encoding = "utf-8",
         separator: Separator = None,
         decimal: Decimal = ".",
@@ -180,12 +187,27 @@ _of_model(
     "Fill the gaps of a table, and say how sure each filling is.",
     "wine/model.gnomon wine.csv --out filled.csv",
 )
-_of_model(
-    "report",
-    "Write the report of a model on a table: one HTML file that opens offline.",
-    "wine/model.gnomon wine.csv --out wine.html",
-    out_help="HTML file; report.html if not given.",
-)
+
+
+@app.command(epilog="Example: `gnomon report wine/model.gnomon wine.csv --out wine.html`")
+def report(
+    model: ModelFile,
+    table: TableFile,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="HTML file; report.html if not given.")
+    ] = None,
+    time_limit: TimeLimit = None,
+    encoding: Encoding = "utf-8",
+    separator: Separator = None,
+    decimal: Decimal = ".",
+    quiet: Quiet = False,
+    as_json: Json = False,
+    debug: Debug = False,
+):
+    """Write the report of a model on a table: one HTML file that opens offline."""
+    reading = {"encoding": encoding, "separator": separator, "decimal": decimal}
+    files = {"model_path": model, "path": table, "out": out}
+    _run("report", quiet, as_json, debug, **files, reading=reading, time_limit=time_limit)
 
 
 @app.command(epilog="Example: `gnomon compare wine.csv --target class --out wine`")
@@ -201,9 +223,7 @@ def compare(
     models: Annotated[
         str | None, typer.Option(help="Which to compare, with commas; all that apply if not given.")
     ] = None,
-    time_limit: Annotated[
-        float | None, typer.Option(help="Seconds after which no further trial is started.")
-    ] = None,
+    time_limit: TimeLimit = None,
     task: Task = "auto",
     unlabelled: Unlabelled = None,
     links: LinksFile = None,

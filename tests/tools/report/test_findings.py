@@ -13,7 +13,7 @@ from sklearn.metrics import balanced_accuracy_score, confusion_matrix
 pytest.importorskip("pyarrow")
 pytest.importorskip("jinja2")
 from gnomon import outliers
-from gnomon.tools.compare.scoring import OutOfFold, Score
+from gnomon.tools.compare.held_out import OutOfFold, Score
 from gnomon.tools.report import findings
 
 NAMES = np.array(["a", "b", "c"])

@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("jinja2")
-from gnomon.tools.compare.scoring import Score
-from gnomon.tools.compare.trials import Row
+from gnomon.tools.compare.held_out import Score
+from gnomon.tools.compare.standing import Row
 from gnomon.tools.dimension import DimensionChoice, DimensionRow
 from gnomon.tools.report import page, sections
 
@@ -23,13 +23,39 @@ def centres(chart, axis):
     return [float(value) for value in re.findall(rf'<circle[^>]*c{axis}="([\d.]+)"', chart)]
 
 
-@pytest.mark.parametrize("control, said", [(0.3, "is there."), (0.85, "do not read the classes")])
-def test_the_verdict_is_that_of_the_control(control, said):
-    subject = SimpleNamespace(score=Score("accuracy", 0.9, 0.8, 0.95, 45, control, 0.4))
+@pytest.mark.parametrize(
+    "control, guess, said",
+    [
+        (0.3, 0.4, "what it sees in the labels is there."),
+        (0.85, 0.4, "do not read the labels off this picture"),
+        (0.3, 0.85, "A constant guess reaches 0.850: this is not better than guessing."),
+    ],
+)
+def test_the_verdict_is_that_of_the_control_and_of_the_guess(control, guess, said):
+    subject = SimpleNamespace(score=Score("accuracy", 0.9, 0.8, 0.95, 45, control, guess))
     section = sections.score(subject)
     assert "the 95 % interval is 0.800 to 0.950 (45 rows)" in section["sentence"]
     assert said in section["sentence"]
     assert section["method"].startswith("Cross-validation over the labelled rows")
+
+
+def test_the_picture_has_a_figure_of_its_own():
+    near = Score("accuracy", 0.6, 0.5, 0.7, 45, 0.2, 0.4, of="nearest labelled rows on the map")
+    found = Score("accuracy", 0.9, 0.8, 0.95, 45, 0.3, 0.4, more=(near,))
+    section = sections.score(SimpleNamespace(score=found))
+    assert "The model's prediction: on rows not seen the accuracy is 0.900" in section["sentence"]
+    assert "Nearest labelled rows on the map: on rows not seen the accuracy" in section["sentence"]
+    assert section["chart"].count("whisker") == 2
+
+
+def test_numbers_are_given_in_their_units_output_by_output():
+    fat = Score("R²", 0.7, 0.6, 0.8, 45, 0.0, -0.01, of="fat", rmse=(1.25, 1.0, 1.5))
+    section = sections.score(SimpleNamespace(score=fat))
+    assert "root mean squared error is 1.25 (1 to 1.5)" in section["sentence"]
+    both = Score("R²", 0.5, 0.4, 0.6, 45, 0.0, -0.01, parts=(fat, fat._replace(of="ash")))
+    chart = sections.score(SimpleNamespace(score=both))["chart"]
+    assert "fat" in chart
+    assert "ash" in chart
 
 
 def test_a_likelihood_has_no_control():
@@ -91,28 +117,28 @@ def test_doubtful_labels_are_those_that_the_model_would_change(make_subject):
         assert likely.startswith(f"{subject.predicted[i]} (")
 
 
-def compared(model, q, score, chosen, mark=""):
-    figures = {"n_splits": 5, "difference": 0.0, "p_value": 1.0, "apparent": 1.0}
-    known = {"model": model, "n_components": q, "score": score, "chosen": chosen, "mark": mark}
-    rest = dict.fromkeys(Row._fields, np.nan)
-    return Row(**rest | {"sd": 0.1, "seconds": 1.0, "control": 0.3} | figures | known)
+def compared(model, q, score, chosen, **more):
+    known = {"n_rows": 50, "n_splits": 5, "control": 0.3, "seconds": 1.0} | more
+    return Row(model, q, score, score - 0.1, score + 0.1, chosen=chosen, **known)
 
 
 def test_the_whole_comparison_is_shown_the_chosen_first():
     rows = [
         compared("SPPCA", 2, 0.8, False),
-        compared("SPPCA", 5, 0.9, True, "best"),
+        compared("SPPCA", 5, 0.9, True, mark="best", own=0.95),
         compared("PCA", 2, 0.6, True),
-        compared("PCA", 5, 0.5, False)._replace(control=np.nan),
+        compared("PCA", 5, 0.5, False, control=np.nan),
     ]
-    result = SimpleNamespace(rows=rows, measure="accuracy", recommendation="Take SPPCA.")
+    result = SimpleNamespace(rows=rows, measure="accuracy", evaluator="nearest")
+    result.recommendation = "Take SPPCA."
     card = sections.comparison(result)
     assert card.text == "Take SPPCA."
     found = [(row.name, row.cells[0], row.cells[1]) for row in card.rows]
     expected = [("SPPCA", "5", "0.900"), ("PCA", "2", "0.600")]
     expected += [("SPPCA", "2", "0.800"), ("PCA", "5", "0.500")]
     assert found == expected
-    assert card.rows[3].cells[3] == ""
+    assert card.rows[0].cells[2:5] == ("0.800 to 1.000", "0.950", "0.300")
+    assert card.rows[3].cells[3:5] == ("", "")
     assert sections.comparison(None) is None
 
 

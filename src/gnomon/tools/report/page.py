@@ -23,7 +23,7 @@ from gnomon.displays.style import ON_DARK, PALETTE, PLAIN_COLOURS
 from gnomon.estimators import count, labelled_rows
 from gnomon.inference.checkpoint import write_atomically
 from gnomon.tools import modelfile
-from gnomon.tools.compare.scoring import Score
+from gnomon.tools.compare.held_out import Score
 from gnomon.tools.dimension import DimensionChoice
 from gnomon.tools.prepare import Question, target_columns
 from gnomon.tools.report import sections

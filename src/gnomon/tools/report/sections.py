@@ -21,7 +21,7 @@ MOST_AXES = 6
 # Of full uncertainty: below it a row is sure, and a label for it would teach next to nothing.
 LEAST_ENTROPY = 0.01
 # Measures that cannot exceed one, so that no axis of theirs does.
-AT_MOST_ONE = ("accuracy", "r2", "r²", "macro f1")
+AT_MOST_ONE = ("accuracy", "r2", "r²", "macro f1", "f1")
 
 
 def facts(subject):
@@ -58,39 +58,63 @@ def picture_hint(subject):
 
 
 def score(subject):
-    """The held-out score against permuted labels and against guessing."""
+    """The held-out scores, against permuted labels and against guessing."""
     found = subject.score
     if found is None:
         return None
-    name, low, high = found.name, found.low, found.high
-    rows = [("this model", found.value, low, high)]
-    sentence = (
-        f"On rows it had not seen, the {name} is {found.value:.3f}; "
-        f"the 95 % interval is {low:.3f} to {high:.3f} ({count(found.n_rows, 'row')})."
-    )
-    if found.control is not None:
-        rows.append(("permuted labels", found.control, None, None))
-        sentence += f" {_verdict(found)}"
+    figures = (found, *found.more)
+    rows = [row for figure in figures for row in _score_rows(figure)]
     if found.baseline is not None:
         rows.append(("a constant guess", found.baseline, None, None))
     values = [v for row in rows for v in row[1:] if v is not None]
-    pad = (high - low) or 1.0
-    bounds = {"accuracy": (0.0, 1.0), "R²": (min(*values, 0.0), max(values))}
-    chart = draw_intervals(rows, *bounds.get(name, (low - pad, high + pad)))
+    pad = (found.high - found.low) or 1.0
+    around = min(values) - pad, max(values) + pad
+    bounds = {"accuracy": (0.0, 1.0), "F1": (0.0, 1.0), "R²": (min(*values, 0.0), max(values))}
     labelled = " over the labelled rows; unlabelled rows stay in training"
-    method = f"Cross-validation{'' if found.control is None else labelled}."
-    return {"sentence": sentence, "chart": chart, "method": method}
+    return {
+        "sentence": " ".join(_score_sentence(figure) for figure in figures),
+        "chart": draw_intervals(rows, *bounds.get(found.name, around)),
+        "method": f"Cross-validation{'' if found.baseline is None else labelled}.",
+    }
 
 
-def _verdict(found):
-    if found.control < found.low:
+def _score_rows(figure):
+    """A figure with its interval, each output where there are several, and the control."""
+    name = figure.of.replace("nearest labelled rows on", "nearest on")
+    yield name, figure.value, figure.low, figure.high
+    for part in figure.parts:
+        yield f"… {part.of}", part.value, part.low, part.high
+    if figure.control is not None:
+        yield "… permuted labels", figure.control, None, None
+
+
+def _score_sentence(figure):
+    text = (
+        f"{figure.of[0].upper()}{figure.of[1:]}: on rows not seen the {figure.name} is "
+        f"{figure.value:.3f}; the 95 % interval is {figure.low:.3f} to {figure.high:.3f} "
+        f"({count(figure.n_rows, 'row')})."
+    )
+    if figure.rmse is not None:
+        text += " The root mean squared error is {:.4g} ({:.4g} to {:.4g}).".format(*figure.rmse)
+    return f"{text} {_verdict(figure)}".rstrip()
+
+
+def _verdict(figure):
+    """What the figure is worth, beside a constant guess and permuted labels."""
+    if figure.baseline is None:
+        return ""
+    if not figure.is_better_than_guessing:
+        return f"A constant guess reaches {figure.baseline:.3f}: this is not better than guessing."
+    if figure.control is None:
+        return f"A constant guess reaches {figure.baseline:.3f}."
+    if figure.control < figure.low:
         return (
-            f"With permuted labels the same model reaches {found.control:.3f}: "
-            "what it sees in the labels is there."
+            f"A constant guess reaches {figure.baseline:.3f}, permuted labels "
+            f"{figure.control:.3f}: what it sees in the labels is there."
         )
     return (
-        f"With permuted labels the same model reaches {found.control:.3f}, no worse than the "
-        "interval: do not read the classes off this picture."
+        f"With permuted labels the same reaches {figure.control:.3f}, no worse than the "
+        "interval: do not read the labels off this picture."
     )
 
 
@@ -131,7 +155,8 @@ def comparison(result) -> Card | None:
     """All candidates of a `Comparison`, those that stand for their model first."""
     if result is None:
         return None
-    names = ("model", "dimensions", result.measure, "sd", "with shuffled labels", "seconds", "")
+    measured = f"{result.measure} of {result.evaluator}", "95 % interval"
+    others = "of the model's prediction", "with shuffled labels", "seconds", ""
     rows = sorted(result.rows, key=lambda row: not row.chosen)
     return Card(
         "comparison",
@@ -139,16 +164,17 @@ def comparison(result) -> Card | None:
         result.recommendation,
         "First each model with the number of dimensions that was chosen for it, the leader at the "
         "top; then all that was tried besides.",
-        names=names,
+        names=("model", "dimensions", *measured, *others),
         rows=tuple(_compared(row) for row in rows),
         wide=True,
     )
 
 
 def _compared(row):
-    control = "" if np.isnan(row.control) else f"{row.control:.3f}"
-    figures = (f"{row.score:.3f}", f"{row.sd:.3f}", control, f"{row.seconds:.2f}")
-    return TableRow(row.model, (f"{row.n_components}", *figures, row.mark))
+    own, control = ("" if np.isnan(v) else f"{v:.3f}" for v in (row.own, row.control))
+    score = f"{row.score:.3f}", f"{row.low:.3f} to {row.high:.3f}"
+    cells = (f"{row.n_components}", *score, own, control, f"{row.seconds:.2f}", row.mark)
+    return TableRow(row.model, cells)
 
 
 def next_labels(subject) -> Card | None:
