@@ -33,6 +33,7 @@ RECORDS = {
     "ClassHead": "gnomon.estimators._predict",
     "Coding": "gnomon.estimators._targets",
     "Inputs": "gnomon.models.bsdr.inputs",
+    "LinkedRows": "gnomon.models.strength.links",
 }
 # Of a parameter that is gone: any value it had is neutral.
 ANY = object()

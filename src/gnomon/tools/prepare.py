@@ -12,14 +12,24 @@ from gnomon.estimators import kind_of, labelled_rows
 from gnomon.exceptions import ModelFileError, TableError
 from gnomon.linalg.data import has_gaps
 from gnomon.tools import modelfile
-from gnomon.tools.recipe import SCALES, Recipe, apply, gap_counts, plan
-from gnomon.tools.tables import Table, as_numbers, as_texts, as_values, column_kind, open_table
+from gnomon.tools.recipe import SCALES, Recipe, apply, gap_counts, left_out_text, plan
+from gnomon.tools.tables import (
+    Reading,
+    Table,
+    as_numbers,
+    as_texts,
+    as_values,
+    column_kind,
+    open_table,
+)
 
 TASKS = ("auto", "classes", "numeric", "multilabel")
 # Words for a label that a row has or has not, in lower case.
 WORDS = {"yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
 # So many classes are usual; more in a column of numbers may be measurements, and it is said.
 MANY_CLASSES = 20
+# With fewer rows, texts that differ everywhere may be categories.
+NAMED_ROWS = 10
 
 
 class Question(NamedTuple):
@@ -57,6 +67,7 @@ class PreparedTable(NamedTuple):
     links: Any
     recipe: Recipe
     gaps: Mapping[str, int] = MappingProxyType({})
+    reading: Reading = Reading()
 
     @property
     def labelled(self) -> np.ndarray | None:
@@ -70,6 +81,7 @@ class SavedModel(NamedTuple):
     model: Any
     recipe: Recipe
     asked: Question
+    reading: Reading = Reading()
 
 
 def read_question(asked) -> Question:
@@ -105,6 +117,30 @@ def read_number(option, value, kind):
         raise TableError(f"{option} {value!r}; a number or auto is wanted") from None
 
 
+def open_for(saved: SavedModel, path, note, **options) -> Table:
+    """A table read as the model's own was; options that are given come first."""
+    kinds = {f.column: "text" if f.kind == "category" else f.kind for f in saved.recipe.features}
+    return open_table(path, saved.reading, kinds=kinds, note=note, **options)
+
+
+def named_rows(table: Table, asked: Question, note) -> Question:
+    """The question with the first column of texts that all differ as the names of the rows.
+
+    A column that is asked for is taken; links name rows by number where none is.
+    """
+    if asked.id is not None or asked.links is not None or table.streamed or table.features:
+        return asked
+    used = {*asked.targets, asked.chunks, *asked.ignore}
+    for name in table.names:
+        column = table.column(name)
+        if name in used or column_kind(column) != "text" or len(column) < NAMED_ROWS:
+            continue
+        if column.null_count == 0 and len(column.unique()) == len(column):
+            note(f"{name!r} was taken for the names of the rows; say --id for another")
+            return asked._replace(id=name)
+    return asked
+
+
 def prepare(table: Table, asked: Question, note) -> PreparedTable:
     """X, y and what else the question names, from the table."""
     for name, role in ((asked.id, "id"), (asked.chunks, "chunk column")):
@@ -114,8 +150,8 @@ def prepare(table: Table, asked: Question, note) -> PreparedTable:
         table.check(name, "target")
     used = [name for name in (*asked.targets, asked.id, asked.chunks, *asked.ignore) if name]
     recipe = plan(table, ignore=used, scale=asked.scale, report=note)
-    for name, reason in recipe.left_out.items():
-        note(f"column {name!r} {reason}; left out")
+    if recipe.left_out:
+        note(left_out_text(recipe.left_out))
     X = apply(recipe, table, note)
     ids = row_names(table, asked.id, X.shape[0])
     y, kind = _target(table, asked)
@@ -123,7 +159,8 @@ def prepare(table: Table, asked: Question, note) -> PreparedTable:
         _check_variety(table, asked, name, values, kind, note)
     chunks = None if asked.chunks is None else _chunk_ids(table.column(asked.chunks))
     links = None if asked.links is None else _read_links(asked.links, ids)
-    return PreparedTable(X, y, kind, ids, chunks, links, recipe, gap_counts(recipe, X))
+    gaps = gap_counts(recipe, X)
+    return PreparedTable(X, y, kind, ids, chunks, links, recipe, gaps, table.reading)
 
 
 def prepare_again(saved: SavedModel, table: Table, note) -> tuple[PreparedTable, Question]:
@@ -139,7 +176,8 @@ def prepare_again(saved: SavedModel, table: Table, note) -> tuple[PreparedTable,
         asked = asked._replace(target=None)
     ids = row_names(table, asked.id, X.shape[0])
     gaps = gap_counts(saved.recipe, X)
-    return PreparedTable(X, y, kind, ids, None, None, saved.recipe, gaps), asked
+    again = PreparedTable(X, y, kind, ids, None, None, saved.recipe, gaps, table.reading)
+    return again, asked
 
 
 def row_names(table, name, n_rows) -> np.ndarray:
@@ -163,7 +201,8 @@ def save_fit(model, path, ready: PreparedTable, asked: Question, facts=None):
     links = None if asked.links is None else str(asked.links)
     question = asked._replace(links=links, task=ready.kind or asked.task)._asdict()
     notes = {"recipe": ready.recipe.to_notes(), "question": question}
-    return modelfile.save(model, path, notes=notes | {"fit": facts or {}})
+    notes |= {"reading": ready.reading.changed(), "fit": facts or {}}
+    return modelfile.save(model, path, notes=notes)
 
 
 def load_fit(path) -> SavedModel:
@@ -174,7 +213,8 @@ def load_fit(path) -> SavedModel:
             f"{path} was saved in Python, without a rule for tables; fit it with gnomon fit"
         )
     try:
-        return SavedModel(model, Recipe.from_notes(notes["recipe"]), _question(notes["question"]))
+        asked, reading = _question(notes["question"]), _reading(notes.get("reading", {}))
+        return SavedModel(model, Recipe.from_notes(notes["recipe"]), asked, reading)
     except (TypeError, KeyError, AttributeError) as error:
         raise ModelFileError(f"{path} holds a rule for tables that cannot be read") from error
 
@@ -183,6 +223,16 @@ def _question(notes) -> Question:
     """The question of a file; the first files called numeric targets numbers."""
     task = notes["task"]
     return Question(**notes | {"task": "numeric" if task == "numbers" else task})
+
+
+def _reading(notes) -> Reading:
+    """The reading of a file, checked; the first files have none."""
+    reading = Reading(**notes | {"na": tuple(notes.get("na", ()))})
+    kinds = Reading.__annotations__ | {"na": tuple}
+    right = [isinstance(getattr(reading, name), kind) for name, kind in kinds.items()]
+    if not all(right) or not all(isinstance(word, str) for word in reading.na):
+        raise TypeError("a reading has fields of another kind")
+    return reading
 
 
 def target_columns(asked: Question, y) -> dict:

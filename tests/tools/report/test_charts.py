@@ -84,10 +84,14 @@ def test_a_line_goes_from_its_lowest_to_its_highest_value():
 
 
 def test_intervals_are_placed_between_the_bounds():
-    chart = charts.draw_intervals([("m", 0.5, 0.25, 0.75), ("c", 0.0, None, None)], 0.0, 1.0)
-    left, right = charts.LEFT, charts.WIDTH - charts.RIGHT
-    assert centres(chart, "x") == [(left + right) / 2, left]
+    rows = [("m", 0.5, 0.25, 0.75), ("a name " * 20, 0.0, None, None), ("t", 1.0, None, None)]
+    chart = charts.draw_intervals(rows, 0.0, 1.0)
+    middle, left, right = centres(chart, "x")
+    assert_allclose(middle, (left + right) / 2)
     assert chart.count("whisker") == 1
+    assert re.findall(r'<circle class="(\w+)"', chart) == ["fill", "grey", "grey"]
+    # In the type that a phone has, a letter is nine units wide.
+    assert all(x + 9 * len(t) < charts.WIDTH for x, anchor, t in texts(chart) if anchor == "start")
 
 
 def test_signed_bars_start_at_zero_and_go_both_ways():

@@ -174,25 +174,26 @@ def draw_line(values, label) -> Markup:
 
 
 def draw_intervals(rows, low, high) -> Markup:
-    """A dot for each (name, value, lower, upper), with a whisker where there is an interval."""
-    room = WIDTH - LEFT - RIGHT
+    """A dot for each (name, value, lower, upper), with a whisker where there is an interval.
+
+    The names stand above the lines, where they have the whole width.
+    """
+    left, right, high_row = 16, WIDTH - RIGHT, 42
 
     def at(value):
-        return LEFT + room * (min(max(value, low), high) - low) / (high - low or 1)
+        return left + (right - left) * (min(max(value, low), high) - low) / (high - low or 1)
 
-    parts = [
-        _text(at(low), len(rows) * 28 + 14, f"{low:.3g}", "middle", "soft"),
-        _text(at(high), len(rows) * 28 + 14, f"{high:.3g}", "middle", "soft"),
-    ]
+    bottom = len(rows) * high_row
+    parts = [_text(at(v), bottom + 14, f"{v:.3g}", "middle", "soft") for v in (low, high)]
     for i, (name, value, lower, upper) in enumerate(rows):
-        y = i * 28 + 12
-        parts.append(_rule(at(low), at(high), y, "grid"))
+        y = i * high_row + 28
+        parts.append(_rule(left, right, y, "grid"))
         if lower is not None:
             parts.append(_rule(at(lower), at(upper), y, "whisker"))
-        parts.append(_dot(at(value), y, 5, i == 0))
-        parts.append(_text(LEFT - 8, y + 4, name, "end"))
-        parts.append(_text(WIDTH - RIGHT + 8, y + 4, f"{value:.3f}", "start", "soft"))
-    return _svg(parts, len(rows) * 28 + 22)
+        parts.append(_dot(at(value), y, 5, lower is not None))
+        parts.append(_text(2, y - 12, short(name, 58), "start", title=name))
+        parts.append(_text(right + 12, y + 4, f"{value:.3f}", "start", "soft"))
+    return _svg(parts, bottom + 22)
 
 
 def draw_curve(x, mean, sd, chosen, highest=np.inf) -> Markup:
