@@ -194,7 +194,7 @@ def fit(
     _run("fit", quiet, as_json, debug, path=table, out=out, **more)
 
 
-def _of_model(name, help, example, out_help="csv or parquet file; - for the screen."):
+def _of_model(name, help, example):
     """Add a command that takes a model and a table and writes a file."""
 
     @app.command(name, help=help, epilog=f"Example: `gnomon {name} {example}`")
@@ -202,7 +202,9 @@ def _of_model(name, help, example, out_help="csv or parquet file; - for the scre
     def command(
         model: ModelFile,
         table: TableFile,
-        out: Annotated[Path | None, typer.Option("--out", "-o", help=out_help)] = None,
+        out: Annotated[
+            Path | None, typer.Option("--out", "-o", help="csv or parquet file; - for the screen.")
+        ] = None,
         reading=None,
         quiet: Quiet = False,
         as_json: Json = False,

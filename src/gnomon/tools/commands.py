@@ -152,7 +152,7 @@ def _write_predictions(console, path, model, X, ready, asked):
 
 
 def _score(console, model, X, ready, asked, until):
-    known = {"names": asked.target if isinstance(asked.target, tuple) else ()}
+    known = {"names": asked.targets}
     if type(model).__name__ == "DCAGM":
         known["chunks"] = ready.chunks
     with console.stage("scoring on held-out rows") as tell:

@@ -151,7 +151,8 @@ def summary(kind, of, names, sums, control=None, guess=None) -> Score:
     found = Score(NAMES[kind], value, *reach, len(sums), by_chance, baseline, of)
     if sums.shape[1] == 1:
         return found._replace(rmse=root_mean_square(sums)) if kind == "numeric" else found
-    names = names or [f"output {j + 1}" for j in range(sums.shape[1])]
+    if len(names) != sums.shape[1]:
+        names = [f"output {j + 1}" for j in range(sums.shape[1])]
     each = [
         summary(kind, name, (), *(s if s is None else s[:, [j]] for s in (sums, control, guess)))
         for j, name in enumerate(names)
