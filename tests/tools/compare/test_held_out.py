@@ -225,3 +225,25 @@ def test_links_serve_the_held_out_rows_too(model):
     score = held_out(model, X, y, "classes", links=links)
     assert score.n_rows == 60
     assert score.low > score.baseline
+
+
+def test_a_score_keeps_what_was_predicted_of_rows_that_no_fit_had_seen(rng):
+    y = np.arange(60) % 3
+    X = rng.normal(size=(60, 4)) + 2 * np.eye(4)[y]
+    names = np.array(["a", "b", "c"])[y]
+    found = held_out(gnomon.SPPCA(2, supervision=0.5), X, names, "classes")
+    rows = found.rows
+    assert rows.names.tolist() == ["a", "b", "c"]
+    assert_allclose(np.mean(rows.truth == rows.predicted), found.value)
+    assert rows.proba.shape == (60, 3)
+    assert np.array_equal(rows.proba.argmax(axis=1), rows.predicted)
+    assert sorted(rows.truth.tolist()) == sorted(y.tolist())
+    assert "rows" not in found.plain()
+
+
+def test_a_score_of_numbers_keeps_their_standard_deviations(rng):
+    X = rng.normal(size=(60, 4))
+    y = X[:, 0] + 0.1 * rng.normal(size=60)
+    rows = held_out(gnomon.BSDRRegressor(2), X, y, "numeric").rows
+    assert rows.std.shape == rows.truth.shape
+    assert np.mean(np.abs(rows.truth - rows.predicted) < 1.96 * rows.std) > 0.8

@@ -8,6 +8,7 @@ order, which mean nothing.
 import time
 import warnings
 from collections import defaultdict
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,12 +37,27 @@ GUESS = "a constant guess"
 LARGE = 5e6
 
 
+class OutOfFold(NamedTuple):
+    """Labelled rows, each predicted by a fit that did not see it.
+
+    ``proba`` (n, n_classes) are the probabilities of classes, ``std`` the standard deviations of
+    numbers; None where the model gives none. Classes are numbers in ``names``.
+    """
+
+    truth: np.ndarray
+    predicted: np.ndarray
+    proba: np.ndarray | None
+    std: np.ndarray | None
+    names: np.ndarray
+
+
 class Score(NamedTuple):
     """A held-out score with its 95 % interval, and what permuted labels and a guess reach.
 
     ``of`` says what was scored. ``rmse`` is the error of one numeric output in its units, with
     its interval; ``parts`` has a score for each of several outputs, called by their names, of
-    which this one is the mean; ``more`` has other figures from the same folds.
+    which this one is the mean; ``more`` has other figures from the same folds, and ``rows`` what
+    the model predicted there.
     """
 
     name: str
@@ -55,6 +71,7 @@ class Score(NamedTuple):
     rmse: tuple[float, float, float] | None = None
     parts: tuple = ()
     more: tuple = ()
+    rows: OutOfFold | None = None
 
     @property
     def is_better_than_guessing(self) -> bool:
@@ -63,7 +80,7 @@ class Score(NamedTuple):
 
     def plain(self) -> dict:
         """The fields, as plain values, without the other figures."""
-        fields = {name: value for name, value in self._asdict().items() if name != "more"}
+        fields = {n: value for n, value in self._asdict().items() if n not in ("more", "rows")}
         return fields | {"parts": {part.of: part.plain() for part in self.parts}}
 
 
@@ -112,7 +129,8 @@ def _can_hold_out(problem):
 
 def _scores(model, problem, names, watch):
     """The model's own prediction first, then the neighbours on its map, from the same folds."""
-    real = _out_of_fold(model, problem, watch)
+    said: list = []
+    real = _out_of_fold(model, problem, watch, said)
     if len(real.get(GUESS, ())) < 2:
         return None
     shuffled = permuted_labels(problem.y, np.random.default_rng(0), problem.labelled)
@@ -124,7 +142,7 @@ def _scores(model, problem, names, watch):
         summary(problem.kind, of, names, sums, by_chance[of] if whole else None, guess)
         for of, sums in real.items()
     ]
-    return first._replace(more=tuple(more))
+    return first._replace(more=tuple(more), rows=_joined(said, problem) if said else None)
 
 
 def summary(kind, of, names, sums, control=None, guess=None) -> Score:
@@ -151,8 +169,11 @@ class _Watch(NamedTuple):
     seconds: float
 
 
-def _out_of_fold(model, problem, watch):
-    """What the labelled rows add, by what predicts them, each by a fit that did not see it."""
+def _out_of_fold(model, problem, watch, said=None):
+    """What the labelled rows add, by what predicts them, each by a fit that did not see it.
+
+    What the model says of them is added to the list ``said``, where there is one.
+    """
     splits, found, cost = labelled_splits(problem), defaultdict(list), watch.seconds
     for i, (train, test) in enumerate(splits):
         watch.tell(f"fold {i + 1} of {len(splits)}")
@@ -166,6 +187,8 @@ def _out_of_fold(model, problem, watch):
             break
         for of, predicted in _predicted(fitted, problem, train, test):
             found[of].append(row_sums(problem, problem.y[test], predicted))
+            if said is not None and of == OWN:
+                said.append((problem.y[test], predicted, *_doubts(fitted, problem, test)))
         cost = max(cost, time.monotonic() - start)
     return {of: np.concatenate(parts) for of, parts in found.items()}
 
@@ -173,6 +196,25 @@ def _out_of_fold(model, problem, watch):
 def _graph(problem, rows):
     """The links of these rows, if there are any."""
     return {} if problem.links is None else {"links": problem.links, "sample_index": rows}
+
+
+def _doubts(fitted, problem, test):
+    """Probabilities of classes and standard deviations of numbers, where a fit has them."""
+    X, graph, proba, std = problem.X[test], _graph(problem, test), None, None
+    if problem.kind == "classes" and hasattr(fitted, "predict_proba"):
+        # A fold may lack a class, which has no probability then.
+        proba = np.zeros((len(test), problem.n_classes))
+        proba[:, np.asarray(fitted.classes_, dtype=int)] = fitted.predict_proba(X, **graph)
+    if problem.kind == "numeric" and "return_std" in signature(fitted.predict).parameters:
+        std = np.asarray(fitted.predict(X, return_std=True, **graph)[1])
+    return proba, std
+
+
+def _joined(said, problem) -> OutOfFold:
+    truth, predicted, *doubts = zip(*said, strict=True)
+    proba, std = (None if part[0] is None else np.concatenate(part) for part in doubts)
+    known = np.concatenate(truth), np.concatenate(predicted)
+    return OutOfFold(*known, proba, std, problem.names)
 
 
 def _predicted(fitted, problem, train, test):
