@@ -164,16 +164,35 @@ _of_model(
     "wine/model.gnomon new.csv",
 )
 _of_model(
-    "impute",
-    "Fill the gaps of a table, and say how sure each filling is.",
-    "wine/model.gnomon wine.csv --out filled.csv",
-)
-_of_model(
     "report",
     "Write the report of a model on a table: one HTML file that opens offline.",
     "wine/model.gnomon wine.csv --out wine.html",
     out_help="HTML file; report.html if not given.",
 )
+
+
+@app.command(epilog="Example: `gnomon impute wine/model.gnomon wine.csv --out filled.csv`")
+def impute(
+    model: ModelFile,
+    table: TableFile,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="csv or parquet file; - for the screen.")
+    ] = None,
+    beyond_range: Annotated[
+        bool,
+        typer.Option("--beyond-range", help="Fill with values that the fit has not seen, too."),
+    ] = False,
+    encoding: Encoding = "utf-8",
+    separator: Separator = None,
+    decimal: Decimal = ".",
+    quiet: Quiet = False,
+    as_json: Json = False,
+    debug: Debug = False,
+):
+    """Fill the gaps of a table in its own units, and say how sure each filling is."""
+    reading = {"encoding": encoding, "separator": separator, "decimal": decimal}
+    files = {"model_path": model, "path": table, "out": out}
+    _run("impute", quiet, as_json, debug, **files, reading=reading, beyond_range=beyond_range)
 
 
 @app.command(epilog="Example: `gnomon compare wine.csv --target class --out wine`")

@@ -6,16 +6,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils import get_tags
 from threadpoolctl import threadpool_limits
 
 import gnomon
 from gnomon.exceptions import TableError
-from gnomon.linalg.data import has_gaps
 from gnomon.tools import modelfile, prepare, write
 from gnomon.tools.compare.scoring import LARGE, held_out
 from gnomon.tools.dimension import DimensionChoice
-from gnomon.tools.prepare import PreparedTable, Question, without_gaps
+from gnomon.tools.prepare import PreparedTable, Question, fill_gaps
 from gnomon.tools.recipe import apply
 from gnomon.tools.report.page import Subject, write_report
 from gnomon.tools.tables import open_table
@@ -128,7 +126,7 @@ def predict(console, *, model_path, path, out, reading):
     _write(console, out, write.prediction_batches(saved.model, X, ids), len(ids))
 
 
-def impute(console, *, model_path, path, out, reading):
+def impute(console, *, model_path, path, out, reading, beyond_range):
     """Write a table with its gaps filled."""
     saved, table, X, _ = _opened(console, model_path, path, reading)
     if not hasattr(saved.model, "impute"):
@@ -136,11 +134,12 @@ def impute(console, *, model_path, path, out, reading):
     if not isinstance(X, np.ndarray) or table.streamed:
         raise TableError(f"{path} is sparse or too large to fill; a dense table is wanted")
     with console.stage("filling"):
-        filled, deviations = saved.model.impute(X, return_std=True)
-    console.say(f"{int(np.isnan(X).sum())} gaps filled")
+        imputed = saved.model.impute(X, return_std=True)
+        fillings = write.fillings(saved.recipe, table, *imputed, within_range=not beyond_range)
+    count = sum(filling.n_gaps for filling in fillings.values())
+    console.say("1 gap was filled" if count == 1 else f"{count} gaps were filled")
     out = out or Path(f"{path.stem}-filled.csv")
-    columns = write.imputed_columns(saved.recipe, table, filled, deviations)
-    _write(console, out, [columns], len(filled))
+    _write(console, out, [write.imputed_columns(saved.recipe, table, fillings)], len(X))
 
 
 def _opened(console, model_path, path, reading):
@@ -364,15 +363,6 @@ def limit_threads(X):
     """One thread for products with a small X, from now on: starting more takes longer."""
     if np.prod(X.shape) <= SMALL:
         threadpool_limits(1, user_api="blas")
-
-
-def fill_gaps(model, X, recipe, note):
-    """X as the model takes it: one that takes no gaps gets column means of the fit, and a note."""
-    if get_tags(model).input_tags.allow_nan or not has_gaps(X):
-        return X
-    gaps = int(np.isnan(X).sum())
-    note(f"{type(model).__name__} takes no gaps; {gaps} were filled with column means")
-    return without_gaps(X, recipe)
 
 
 def extra_inputs(model, ready: PreparedTable) -> dict:

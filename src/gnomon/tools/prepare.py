@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.utils import get_tags
 
 import gnomon
 from gnomon.estimators import kind_of, labelled_rows
@@ -53,11 +54,12 @@ class PreparedTable(NamedTuple):
 
 
 class SavedModel(NamedTuple):
-    """A model from a file, with the rule for its tables."""
+    """A model from a file, with the rule for its tables; `notes` are all that the file has."""
 
     model: Any
     recipe: Recipe
     asked: Question
+    notes: dict
 
 
 def read_question(asked) -> Question:
@@ -132,6 +134,15 @@ def without_gaps(X, recipe: Recipe):
     return np.where(np.isnan(X), means, X)
 
 
+def fill_gaps(model, X, recipe, note):
+    """X as the model takes it: one that takes no gaps gets column means of the fit, and a note."""
+    if get_tags(model).input_tags.allow_nan or not has_gaps(X):
+        return X
+    gaps = int(np.isnan(X).sum())
+    note(f"{type(model).__name__} takes no gaps; {gaps} were filled with column means")
+    return without_gaps(X, recipe)
+
+
 def save_fit(model, path, ready: PreparedTable, asked: Question):
     """The model file with the rule for its tables, and what the target was taken for."""
     links = None if asked.links is None else str(asked.links)
@@ -148,14 +159,29 @@ def load_fit(path) -> SavedModel:
             f"{path} was saved in Python, without a rule for tables; fit it with gnomon fit"
         )
     try:
-        return SavedModel(model, Recipe.from_notes(notes["recipe"]), _question(notes["question"]))
-    except (TypeError, KeyError, AttributeError) as error:
-        raise ModelFileError(f"{path} holds a rule for tables that cannot be read") from error
+        return saved_model(model, notes)
+    except ModelFileError as error:
+        raise ModelFileError(f"{path} {error}") from None
+
+
+def saved_model(model, notes) -> SavedModel:
+    """A model and the notes of its file, whose rule for tables is checked."""
+    try:
+        recipe, asked = Recipe.from_notes(notes["recipe"]), _question(notes["question"])
+        if getattr(model, "n_features_in_", len(recipe.names)) != len(recipe.names):
+            raise ValueError("the rule has another number of features than the model")
+    except (TypeError, KeyError, AttributeError, ValueError) as error:
+        raise ModelFileError("holds a rule for tables that cannot be read") from error
+    return SavedModel(model, recipe, asked, notes)
 
 
 def _question(notes) -> Question:
     """The question of a file; the first files called numeric targets numbers."""
     task = notes["task"]
+    for value in notes.values():
+        several = value if isinstance(value, tuple | list) else (value,)
+        if not all(part is None or isinstance(part, str | int | float) for part in several):
+            raise ValueError(f"a question has no {value!r}")
     return Question(**notes | {"task": "numeric" if task == "numbers" else task})
 
 

@@ -1,0 +1,173 @@
+"""Data frames of pandas, polars and pyarrow as tables, and with their gaps filled.
+
+Columns become the Arrow columns that those of a file become; what is filled goes back into the
+frame in the type that its column had. The libraries are imported only if a frame is of them.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gnomon.exceptions import TableError
+from gnomon.tools.recipe import Feature
+from gnomon.tools.tables import Batch, Table, as_numbers, column_kind
+from gnomon.tools.write import Filling, beside
+
+# What a table without a file is called in messages.
+TABLE = Path("the table")
+# What texts may be, the narrower first.
+TYPES = {
+    "number": (pa.int64(), pa.float64()),
+    "date": (pa.date32(), pa.timestamp("us"), pa.timestamp("ns")),
+}
+
+
+def _library(frame) -> str | None:
+    """The library that a data frame is of, None for anything else."""
+    for name, kind in (("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "Table")):
+        library = sys.modules.get(name)
+        if library is not None and isinstance(frame, getattr(library, kind)):
+            return name
+    return None
+
+
+def is_frame(value) -> bool:
+    """Whether a value is a data frame of pandas or polars, or a table of pyarrow."""
+    return _library(value) is not None
+
+
+def table_of(frame, recipe, question) -> Table:
+    """The columns that the rule and the question name, as a table like that of a file."""
+    if len(frame) == 0:
+        raise TableError(f"{TABLE} has no rows")
+    found = _named_columns(frame, [*recipe.matrix_names, *_texts(question)])
+    for feature in recipe.features:
+        for name, column in _named_columns(frame, [feature.column]).items():
+            found[name] = _read_as(feature, column)
+    matrix = _stacked(recipe.matrix_names, found) if recipe.matrix_names else None
+    batch = Batch(len(frame), found, matrix)
+    return Table(TABLE, list(found), list(recipe.matrix_names), lambda: iter([batch]))
+
+
+def _texts(question):
+    """All that may be the name of a column."""
+    for part in question:
+        yield from part if isinstance(part, tuple | list) else (part,)
+
+
+def _names(frame) -> dict:
+    """The names of the columns as a file would have them, with the frame's own names for them."""
+    own = frame.column_names if _library(frame) == "pyarrow" else list(frame.columns)
+    return {str(name).strip(): name for name in own} | {str(name): name for name in own}
+
+
+def _named_columns(frame, wanted) -> dict[str, pa.ChunkedArray]:
+    """Those of the wanted columns that the frame has; the others are not looked at."""
+    names = _names(frame)
+    return {name: _arrow(frame, names[name]) for name in wanted if name in names}
+
+
+def _arrow(frame, name):
+    """A column of a data frame as Arrow has it."""
+    library = _library(frame)
+    try:
+        if library == "pyarrow":
+            return frame.column(name)
+        column = frame[name]
+        array = column.to_arrow() if library == "polars" else pa.array(column, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, KeyError) as error:
+        text = " ".join(str(error).split())[:200]
+        raise TableError(f"column {name!r} of {TABLE} cannot be read: {text}") from error
+    return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
+
+
+def _read_as(feature: Feature, column):
+    """A column of texts as the numbers or dates that a reader of files would have found in it."""
+    if feature.kind == "category" or column_kind(column) != "text":
+        return column
+    texts = column.cast(pa.string())
+    texts = pc.if_else(pc.equal(texts, ""), None, texts)
+    for kind in TYPES[feature.kind]:
+        try:
+            return texts.cast(kind)
+        except pa.ArrowException:
+            continue
+    return column
+
+
+def _stacked(names, columns):
+    """The columns of a matrix by its names."""
+    for name in names:
+        if name not in columns:
+            raise TableError(f"{TABLE} has no column {name!r}, which the model was fitted on")
+    return np.column_stack([as_numbers(columns[name]) for name in names])
+
+
+def as_pandas(columns):
+    """Columns of a file as a data frame of pandas."""
+    return pa.table(columns).to_pandas(date_as_object=False)
+
+
+def filled_frame(frame, filled: dict[str, Filling], *, with_sureness):
+    """The frame with filled columns in place of those with gaps; it is not changed itself."""
+    names, library = _names(frame), str(_library(frame))
+    put = {"pandas": _put_in_pandas, "polars": _put_in_polars, "pyarrow": _put_in_arrow}[library]
+    frame = frame.copy() if library == "pandas" else frame
+    for name, filling in filled.items():
+        _, *more = beside(name, filling, names, with_sureness).items()
+        given = _arrow(frame, names[name])
+        frame = put(frame, names[name], _as_given(given, filling), more)
+    return frame
+
+
+def _as_given(given, filling):
+    """The filled column; where the frame has texts for numbers or dates, as texts."""
+    if column_kind(given) != "text" or column_kind(filling.column) == "text":
+        return filling.column
+    gaps = pa.array(~np.isnan(filling.sureness))
+    return pc.if_else(gaps, filling.column.cast(pa.string()), given.cast(pa.string()))
+
+
+def _put_in_pandas(frame, name, column, more):
+    place, filled = frame.columns.get_loc(name), column.to_pandas()
+    filled.index = frame.index
+    frame[name] = _as_dtype(filled, frame[name].dtype)
+    for title, values in more:
+        frame.insert(place + 1, title, values)
+    return frame
+
+
+def _as_dtype(filled, dtype):
+    """The filled column in the type of the given one, with the levels that it takes."""
+    import pandas as pd
+
+    if isinstance(dtype, pd.CategoricalDtype):
+        levels = [*dtype.categories, *(v for v in filled.unique() if v not in dtype.categories)]
+        dtype = pd.CategoricalDtype(levels, dtype.ordered)
+    # A column of objects takes the type of what it holds, now that all of it is there.
+    return filled if dtype.kind == "O" and dtype.name == "object" else filled.astype(dtype)
+
+
+def _put_in_polars(frame, name, column, more):
+    import polars as pl
+
+    dtype, place = frame.schema[name], frame.columns.index(name)
+    filled = pl.Series(name, pl.from_arrow(column))
+    if isinstance(dtype, pl.Enum):
+        levels = filled.cast(pl.String).unique().to_list()
+        dtype = pl.Enum(list(dict.fromkeys([*dtype.categories, *levels])))
+    frame = frame.with_columns(filled.cast(dtype))
+    for title, values in more:
+        frame = frame.insert_column(place + 1, pl.Series(title, values, nan_to_null=True))
+    return frame
+
+
+def _put_in_arrow(table, name, column, more):
+    place = table.column_names.index(name)
+    table = table.set_column(place, name, column)
+    for title, values in more:
+        table = table.add_column(place + 1, title, pa.array(values, from_pandas=True))
+    return table
