@@ -91,7 +91,7 @@ class ModelFile(NamedTuple):
             warnings.warn(
                 f"the {name} in this file is of scikit-learn {then}, this is {now}; compare some "
                 "of its results with known ones",
-                stacklevel=5,
+                stacklevel=6,
             )
 
 
