@@ -3,8 +3,18 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 from sklearn.metrics import r2_score
+from sklearn.model_selection import GridSearchCV
 
-from gnomon import BSDR, DCAGM, BSDRRegressor, MultinomialProbit
+from gnomon import (
+    BSDR,
+    DCAGM,
+    SPPCA,
+    BSDRRegressor,
+    KernelSPPCA,
+    MultinomialProbit,
+    SemiSupervisedSplit,
+    labelled_scorer,
+)
 
 
 @pytest.fixture(scope="module")
@@ -14,7 +24,9 @@ def sample():
     return rng.normal(size=(60, 3)) + 2 * np.eye(3)[labels], labels
 
 
-@pytest.mark.parametrize("model", [DCAGM(2), BSDR(2), MultinomialProbit()])
+@pytest.mark.parametrize(
+    "model", [DCAGM(2), BSDR(2), MultinomialProbit(), SPPCA(2), KernelSPPCA(2)]
+)
 @pytest.mark.parametrize("mark", [-1, None, np.nan])
 @pytest.mark.filterwarnings("ignore:y has no label")
 def test_rows_without_a_label_do_not_count(sample, model, mark):
@@ -62,3 +74,57 @@ def test_a_number_of_minus_one_is_scored(sample):
 def test_labels_that_are_missing_altogether_are_asked_for(sample):
     with pytest.raises(ValueError, match="DCAGM requires y to be passed"):
         DCAGM(2).fit(sample[0], None)
+
+
+@pytest.mark.parametrize(
+    "model", [SPPCA(1), SPPCA(1, supervision="likelihood", noise=(1.0, 0.5)), KernelSPPCA(1)]
+)
+def test_numbers_are_scored_by_their_determination(sample, model):
+    X, labels = sample
+    y = X @ [1.0, -0.5, 0.2] + labels
+    y[::5] = np.nan
+    model.fit(X, y)
+    known = ~np.isnan(y)
+    assert_allclose(model.score(X, y), r2_score(y[known], model.predict(X[known])))
+    weights = np.where(np.arange(60) % 2, 1.0, 3.0)
+    expected = r2_score(y[known], model.predict(X[known]), sample_weight=weights[known])
+    assert_allclose(model.score(X, y, weights), expected)
+
+
+def test_indicators_are_scored_row_by_row(sample):
+    X, labels = sample
+    Y = np.column_stack([labels == 0, labels > 1]).astype(float)
+    gaps = np.where(np.arange(60)[:, None] % 6 == 0, np.nan, Y)
+    model = SPPCA(2).fit(X, gaps)
+    known = np.arange(60) % 6 > 0
+    expected = np.mean((model.predict(X) == Y).all(axis=1)[known])
+    assert_allclose(model.score(X, gaps), expected)
+
+
+def test_the_score_without_outputs_is_the_log_density(sample):
+    X, labels = sample
+    model = SPPCA(2).fit(X, labels)
+    assert_allclose(model.score(X), model.score_samples(X).mean())
+    weights = np.arange(1.0, 61)
+    assert_allclose(
+        model.score(X, sample_weight=weights), np.average(model.score_samples(X), weights=weights)
+    )
+    alone = SPPCA(1).fit(X)
+    assert_allclose(alone.score(X, labels), alone.score_samples(X).mean())
+    with pytest.raises(ValueError, match="y is None; the score of KernelSPPCA needs outputs"):
+        KernelSPPCA(1).fit(X, labels).score(X)
+
+
+def test_a_grid_search_tunes_what_is_predicted(sample):
+    X, labels = sample
+    rng = np.random.default_rng(1)
+    wide = np.hstack([X, 10 * rng.normal(size=(60, 2))])
+    y = np.where(np.arange(60) % 2, labels, -1)
+    search = GridSearchCV(
+        SPPCA(2), {"supervision": [0.0, 0.9]}, cv=SemiSupervisedSplit(3), scoring=labelled_scorer()
+    )
+    search.fit(wide, y)
+    assert 0 <= search.best_score_ <= 1
+    by_name = GridSearchCV(search.estimator, search.param_grid, cv=search.cv)
+    by_name.set_params(scoring=labelled_scorer("accuracy")).fit(wide, y)
+    assert_allclose(search.best_score_, by_name.best_score_)

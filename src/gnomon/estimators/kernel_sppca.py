@@ -11,6 +11,7 @@ from gnomon.estimators._door import (
     repeatable,
 )
 from gnomon.estimators._fit import IterativeFit
+from gnomon.estimators._scoring import ScoresOutputs
 from gnomon.estimators._targets import KINDS, PredictsOutputs, read_targets
 from gnomon.estimators.kernel_features import KernelFeatures, MeasuredByKernel
 from gnomon.linalg.data import Matrix, center
@@ -23,7 +24,7 @@ from gnomon.models.strength.completion import Outputs
 OF_KERNEL = ("landmark_indices_", "landmarks_", "gamma_")
 
 
-class KernelSPPCA(PredictsOutputs, IterativeFit, MeasuredByKernel):
+class KernelSPPCA(ScoresOutputs, PredictsOutputs, IterativeFit, MeasuredByKernel):
     """Supervised probabilistic PCA in the space of a kernel, semi-supervised where y has gaps.
 
     The dual form of `SPPCA` [1]_: components are linear in the features of a kernel, those of
@@ -66,6 +67,8 @@ class KernelSPPCA(PredictsOutputs, IterativeFit, MeasuredByKernel):
     target_mean_ : ndarray of shape (n_outputs,)
     target_covariance_ : ndarray of shape (n_outputs, n_outputs)
         Covariance of the coded outputs given x.
+    target_widening_ : ndarray of shape (n_outputs,)
+        For "likelihood" and numbers: how much larger the variances are, as in `SPPCA`.
     target_coding_ : Coding
         How y became columns.
     classes_ : ndarray of shape (n_classes,)
@@ -84,7 +87,7 @@ class KernelSPPCA(PredictsOutputs, IterativeFit, MeasuredByKernel):
 
     See Also
     --------
-    SPPCA : With linear components; it also scores, samples and fills gaps.
+    SPPCA : With linear components; it also has densities, samples and fills gaps.
     KernelFeatures : The features of the kernel, for any other linear model.
 
     References
@@ -157,6 +160,7 @@ class KernelSPPCA(PredictsOutputs, IterativeFit, MeasuredByKernel):
         if self.supervision == "likelihood":
             found = self._fit_likelihood(F, targets, q)
             self._keep(features, found, "likelihood", targets.coding, X.dtype)
+            self._keep_widening(X, *targets[:2], None, q)
         else:
             space = _space(F, getattr(features, "energies_", None), q, rng)
             found = self._fit_strength(space, targets, q, rng)
@@ -238,7 +242,7 @@ class KernelSPPCA(PredictsOutputs, IterativeFit, MeasuredByKernel):
         self.input_share_ = fitted.input_share
         self.target_share_ = fitted.target_share
         self.supervision_ = strength
-        for name in (*OF_KERNEL, "classes_", "supervision_curve_"):
+        for name in (*OF_KERNEL, "classes_", "supervision_curve_", "target_widening_"):
             vars(self).pop(name, None)
             if hasattr(features, name):
                 setattr(self, name, getattr(features, name))

@@ -169,7 +169,8 @@ def labelled_scorer(scoring=None):
     Parameters
     ----------
     scoring : str, callable or None, default=None
-        As in scikit-learn: a name, a scorer, or None for the estimator's own ``score``.
+        As in scikit-learn: a name, a scorer, or None for the estimator's own ``score``, which
+        is accuracy or the coefficient of determination wherever it predicts.
 
     Returns
     -------

@@ -20,6 +20,7 @@ from gnomon.estimators._door import (
     take_rows,
 )
 from gnomon.estimators._fit import IterativeFit
+from gnomon.estimators._scoring import ScoresOutputs
 from gnomon.estimators._targets import (
     KINDS,
     PredictsOutputs,
@@ -53,7 +54,7 @@ class TargetDistribution(NamedTuple):
     covariance: np.ndarray
 
 
-class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
+class SPPCA(ScoresOutputs, PredictsOutputs, IterativeFit, LinearGaussianModel):
     """Supervised probabilistic PCA, semi-supervised where y has unlabelled rows.
 
     Inputs and outputs share latent variables: x = mean + W z + noise, y = W_y z + noise. With
@@ -121,6 +122,9 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
     target_mean_ : ndarray of shape (n_outputs,)
     target_covariance_ : ndarray of shape (n_outputs, n_outputs)
         Covariance of the coded outputs given x.
+    target_widening_ : ndarray of shape (n_outputs,)
+        For "likelihood" and numbers: how much larger than this covariance says the variances
+        of the predictions are, as labelled rows show; `predict` counts with it.
     target_components_ : ndarray of shape (n_components, n_outputs)
         Loadings W_y' of the coded outputs, of the completed ones unless "likelihood".
     target_noise_variance_ : ndarray of shape (n_outputs,)
@@ -226,6 +230,7 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
             found = fit(problem, settings, self._iterate)
             self._keep(X.dtype, coding, found, "likelihood", found.n_passes)
             self.log_likelihood_ = found.log_likelihood
+            self._keep_widening(*problem[:3], problem.weights, settings.n_components)
             self._warn_at_floor(*found.at_floor)
         else:
             found = strength.fit(problem, self._strength_settings(settings), self._iterate)
@@ -328,20 +333,6 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
         density = predict.log_density(self._outputs_given(X), Y, observed)
         return total + density - observed @ np.log(self.target_coding_.scale)
 
-    def score(self, X, y=None):
-        """Average log density of the rows, of x or of x and y.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
-
-        Returns
-        -------
-        score : float
-        """
-        return float(np.mean(self.score_samples(X, y)))
-
     def impute(self, X, y=None, *, return_std=False):
         """Rows, and outputs where given, with their gaps filled by conditional means.
 
@@ -399,6 +390,9 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
         drawn = gaussian.sample(rng, n_samples, mean, np.linalg.cholesky(covariances[0]), 0.0)
         return X, decode_predictions(drawn, self.target_coding_)
 
+    def _log_densities(self, X):
+        return self.score_samples(X)
+
     def _settings(self):
         """Checked parameters, as the model takes them."""
         check_strength(self.supervision)
@@ -447,7 +441,7 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
         self.target_share_ = fitted.target_share
         self.supervision_ = strength
         self.n_passes_ = passes
-        for name in ("classes_", "supervision_curve_", "log_likelihood_"):
+        for name in ("classes_", "supervision_curve_", "log_likelihood_", "target_widening_"):
             vars(self).pop(name, None)
         if coding.kind == "classes":
             self.classes_ = coding.classes

@@ -16,6 +16,8 @@ from gnomon.linalg.solve import Cholesky
 # Share of the mean variance below which noise may not fall: where the latent variables explain
 # all of a view, its noise would run to zero and the likelihood to infinity.
 NOISE_FLOOR = 1e-9
+# A t distribution of fewer degrees of freedom has no variance.
+LEAST_FREEDOM = 3
 
 
 class View(NamedTuple):
@@ -66,3 +68,9 @@ def sample(rng: np.random.Generator, n, mean, W, sigma2) -> np.ndarray:
     d, q = W.shape
     Z = rng.standard_normal((n, q))
     return mean + Z @ W.T + np.sqrt(sigma2) * rng.standard_normal((n, d))
+
+
+def variance_of_t(freedom) -> np.ndarray:
+    """Variance of a t distribution: what widens a prediction whose variance few values show."""
+    freedom = np.maximum(freedom, LEAST_FREEDOM)
+    return freedom / (freedom - 2)

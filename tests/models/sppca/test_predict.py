@@ -124,3 +124,21 @@ def test_a_known_output_moves_the_completed_posterior_by_its_surprise(model, gap
     surprise = Y - predict.outputs_given(model, X).mean
     W_y = model.state.W_y / model.state.sigma2_y[:, None]
     assert_allclose((known - without) * scale, surprise @ W_y @ model.latent_covariance, atol=1e-9)
+
+
+def test_the_widening_is_what_residuals_show_over_what_the_model_says(model, X, gappy):
+    _, Y, observed = gappy
+    given = predict.outputs_given(model, X)
+    found = predict.widening(given, Y, observed, np.ones(n), q)
+    for k in range(c):
+        seen = observed[:, k]
+        freedom = seen.sum() - q - 1
+        shown = np.sum((Y - given.mean)[seen, k] ** 2) / (freedom - 2)
+        said = given.covariances[given.pattern][seen, k, k].mean()
+        assert_allclose(found[k], shown / said)
+
+
+def test_an_output_that_no_row_has_is_not_widened(model, X, gappy):
+    nothing = np.zeros((n, c), dtype=bool)
+    given = predict.outputs_given(model, X)
+    assert_allclose(predict.widening(given, gappy[1], nothing, np.ones(n), q), 1)

@@ -187,10 +187,32 @@ def test_labels_that_x_does_not_predict_get_even_probabilities(classes, rng):
     assert P.max(axis=1).mean() < 0.4
 
 
-def test_the_covariance_of_numbers_is_that_of_their_residuals(rows):
+def test_numbers_have_the_variances_of_their_residuals_widened_as_few_rows_show_them(rows):
     F, Y, observed, ones = rows
     fit = completed(F, Y, observed, ones)
-    assert predictive_covariance(fit, Outputs(Y, observed), ones) is fit.covariance
+    found = predictive_covariance(fit, Outputs(Y, observed), ones)
+    freedom = observed.sum(axis=0) - 1
+    expected = np.nanmean(fit.residuals**2, axis=0) * freedom / (freedom - 2)
+    assert_allclose(np.diagonal(found), expected)
+
+
+def test_numbers_keep_their_correlations(rows):
+    F, Y, observed, ones = rows
+    fit = completed(F, Y, observed, ones)
+    found = predictive_covariance(fit, Outputs(Y, observed), ones)
+    assert_allclose(correlations(found), correlations(fit.covariance))
+
+
+def test_numbers_that_are_all_alike_keep_their_covariance(rng):
+    F, Y = rng.standard_normal((6, p)), np.zeros((6, 2))
+    observed, ones = np.ones((6, 2), dtype=bool), np.ones(6)
+    fit = completed(F, Y, observed, ones)
+    assert_allclose(predictive_covariance(fit, Outputs(Y, observed), ones), fit.covariance)
+
+
+def correlations(C):
+    scale = np.sqrt(np.diagonal(C))
+    return C / np.outer(scale, scale)
 
 
 def test_a_class_without_a_row_here_does_not_shift_the_others(classes):

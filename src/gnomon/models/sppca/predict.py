@@ -19,6 +19,7 @@ from gnomon.models.sppca import gaps
 from gnomon.models.sppca.em import precisions
 from gnomon.models.sppca.fit import SppcaFit
 from gnomon.models.sppca.statistics import State
+from gnomon.stats.gaussian import variance_of_t
 
 
 class Given(NamedTuple):
@@ -123,6 +124,20 @@ def _stretch(model):
     """Factors from the latent variables to the coordinates; an axis without any has one."""
     scale = np.asarray(model.latent_scale, dtype=float)
     return 1 / np.where(scale > 0, scale, 1.0)
+
+
+def widening(given: Given, Y, observed, weights, n_components) -> np.ndarray:
+    """How much wider (c,) than it says the prediction of outputs is, as their own rows show.
+
+    The likelihood knows no error of its own parameters, of which every output has a mean and a
+    loading for each component. Outputs that no row has stay as they are.
+    """
+    counts, squares = weights @ observed, np.where(observed, Y - given.mean, 0.0) ** 2
+    freedom = counts - n_components - 1
+    shown = weights @ squares / np.maximum(freedom, 1) * variance_of_t(freedom)
+    variances = np.diagonal(given.covariances, axis1=1, axis2=2)[given.pattern]
+    said = weights @ np.where(observed, variances, 0.0) / np.maximum(counts, 1)
+    return np.where(shown > 0, shown / np.where(said > 0, said, 1.0), 1.0)
 
 
 def log_density(given: Given, Y, observed) -> np.ndarray:

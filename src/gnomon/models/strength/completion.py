@@ -14,6 +14,7 @@ import numpy as np
 from gnomon.linalg.data import row_slices
 from gnomon.linalg.solve import Cholesky, above_rounding, gaussian_log_odds
 from gnomon.models.strength.rule import RULE, TINY
+from gnomon.stats.gaussian import variance_of_t
 
 
 class Outputs(NamedTuple):
@@ -97,10 +98,13 @@ def predictive_covariance(completion: Completion, outputs: Outputs, weights) -> 
 
     The covariance of many code vectors is hardly known from few labels, and what is known of it
     is too narrow: it is drawn halfway to a sphere, and widened by the factor with the least log
-    loss of the labels of rows left out.
+    loss of the labels of rows left out. Numbers keep their correlations, and each has the
+    variance of its own residuals, widened as these are few.
     """
-    if outputs.labels is None or not outputs.Y.size:
+    if not outputs.Y.size:
         return completion.covariance
+    if outputs.labels is None:
+        return _of_numbers(completion, weights)
     most = max(1, len(outputs.Y) // RULE.most_labelled)
     left_out = (outputs.Y - completion.residuals)[::most]
     # A class may have no row here, so that its number is not its place among the others.
@@ -111,6 +115,15 @@ def predictive_covariance(completion: Completion, outputs: Outputs, weights) -> 
         weights[::most] @ _log_losses(odds / factor, place[::most]) for factor in RULE.widenings
     ]
     return covariance * RULE.widenings[int(np.argmin(losses))]
+
+
+def _of_numbers(completion, weights):
+    seen = ~np.isnan(completion.residuals)
+    counts = np.maximum(weights @ seen, TINY)
+    variances = weights @ np.where(seen, completion.residuals, 0.0) ** 2 / counts
+    wider = variances * variance_of_t(counts - 1) / np.diagonal(completion.covariance)
+    scale = np.sqrt(np.where(variances > 0, wider, 1.0))
+    return completion.covariance * np.outer(scale, scale)
 
 
 def _log_losses(odds, labels):
