@@ -142,7 +142,16 @@ def test_every_record_is_found_where_it_is_said_to_be():
 
 @pytest.mark.parametrize(
     "value",
-    [slice(1, 5), slice(None), slice("a", "c"), np.dtype("f4"), np.dtype("O"), np.float64, int, str],
+    [
+        slice(1, 5),
+        slice(None),
+        slice("a", "c"),
+        np.dtype("f4"),
+        np.dtype("O"),
+        np.float64,
+        int,
+        str,
+    ],
     ids=repr,
 )
 def test_slices_and_types_come_back(value):

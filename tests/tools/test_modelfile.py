@@ -276,7 +276,10 @@ RULES = [
         {"format": 1, "model": {"estimator": "Stub", "params": {"nobody": 1}, "attributes": {}}},
         {"format": 1, "model": {"estimator": "Stub", "params": {}, "attributes": {"fit": 1}}},
         {"format": 1, "model": {"reduce": ["os", "system"]}},
-        *({"format": 3, "model": model, "notes": {"dict": []}, "versions": {}} for model in FOREIGN),
+        *(
+            {"format": 3, "model": model, "notes": {"dict": []}, "versions": {}}
+            for model in FOREIGN
+        ),
         *({"format": 3, "model": None, "notes": notes, "versions": {}} for notes in RULES),
     ],
     ids=repr,

@@ -49,7 +49,9 @@ def frame(sample):
     X, _ = sample
     frame = pd.DataFrame(X, columns=["u", "v", "w", "t"])
     frame.loc[3, "u"] = np.nan
-    return frame.assign(k=KINDS[np.arange(30) % 3], size=[["s", "m", "l"][i % 3] for i in range(30)])
+    return frame.assign(
+        k=KINDS[np.arange(30) % 3], size=[["s", "m", "l"][i % 3] for i in range(30)]
+    )
 
 
 def there_and_back(model, tmp_path):
@@ -210,7 +212,9 @@ def test_what_is_not_on_the_list_is_refused_with_the_way_out(step, said, sample,
 
 def test_columns_by_a_function_and_a_memory_are_refused(frame, tmp_path):
     chosen = ColumnTransformer([("n", StandardScaler(), make_column_selector("u|v"))])
-    with pytest.raises(ModelFileError, match=r"transformers is .* which a model file does not hold"):
+    with pytest.raises(
+        ModelFileError, match=r"transformers is .* which a model file does not hold"
+    ):
         gnomon.save(chosen.fit(frame), tmp_path / "model.gnomon")
     with pytest.raises(ModelFileError, match=r"Pipeline\.memory is 'cache'"):
         gnomon.save(Pipeline([("s", StandardScaler())], memory="cache"), tmp_path / "m")
@@ -258,7 +262,10 @@ SCALER = {
     "mean_": ["text", 1, [1, 2], {"strings": ["a", "b", "c", "d"], "shape": [4]}, {"array": "big"}],
     "scale_": [{"objects": [None] * 4, "shape": [4]}, {"tuple": []}, {"dict": []}],
     "n_samples_seen_": ["many", {"dict": []}, {"objects": [None], "shape": [1]}],
-    "feature_names_in_": [{"strings": ["a"], "shape": [1]}, {"objects": [1, 2, 3, 4], "shape": [4]}],
+    "feature_names_in_": [
+        {"strings": ["a"], "shape": [1]},
+        {"objects": [1, 2, 3, 4], "shape": [4]},
+    ],
     "_sklearn_output_config": [{"dict": [["transform", "os.system"]]}, "pandas", {"dict": []}],
     "__class__": [1],
     "__dict__": [{"dict": []}],

@@ -142,7 +142,8 @@ class Encoder:
         return {"dict": [[self.encode(k, where), self.encode(v, where)] for k, v in pairs]}
 
     def _slice(self, value, where):
-        return {"slice": self._items((value.start, value.stop, value.step), where)}
+        bounds = [b.item() if isinstance(b, np.integer) else b for b in (value.start, value.stop)]
+        return {"slice": self._items((*bounds, value.step), where)}
 
     def _type(self, value, where):
         return {"type": value.__name__}
@@ -246,8 +247,9 @@ class Decoder:
         return matrix
 
     def _slice(self, node):
-        bounds = self._items(node["slice"])
-        if not all(bound is None or isinstance(bound, int | str) for bound in bounds):
+        bounds = node["slice"]
+        plain = all(bound is None or isinstance(bound, int | str) for bound in bounds)
+        if not (plain and isinstance(bounds, list)):
             raise ModelFileError(f"the file holds a slice of {bounds!r}")
         return slice(*bounds)
 

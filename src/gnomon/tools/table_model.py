@@ -5,7 +5,6 @@ Data frames become the same Arrow columns that files become, and go the same way
 
 import sys
 import warnings
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -186,10 +185,10 @@ class TableModel:
         """
         from gnomon.tools.prepare import fill_gaps, prepare_again
 
-        opened = self._opened(table)
-        with _notes_as_warnings() as note:
-            ready, _ = prepare_again(self._saved, opened, note)
-            X = fill_gaps(self.model, ready.X, self.recipe, note)
+        opened, notes = self._opened(table), dict[str, None]()
+        ready, _ = prepare_again(self._saved, opened, notes.setdefault)
+        X = fill_gaps(self.model, ready.X, self.recipe, notes.setdefault)
+        _warn(notes)
         if self.question.target is None:
             return self.model.score(X)
         if ready.y is None:
@@ -255,8 +254,11 @@ class TableModel:
         from gnomon.tools.prepare import fill_gaps
         from gnomon.tools.recipe import apply
 
-        with _notes_as_warnings() as note:
-            return fill_gaps(self.model, apply(self.recipe, opened, note), self.recipe, note)
+        notes: dict[str, None] = {}
+        X = apply(self.recipe, opened, notes.setdefault)
+        X = fill_gaps(self.model, X, self.recipe, notes.setdefault)
+        _warn(notes)
+        return X
 
     def _opened(self, table):
         """The table of a file or of a data frame."""
@@ -274,21 +276,13 @@ class TableModel:
         return table_of(table, self.recipe, self.question)
 
 
-@contextmanager
-def _notes_as_warnings():
-    """A function that takes notes; each is said once, as a warning, at the end."""
-    notes: dict[str, None] = {}
-    yield notes.setdefault
-    for note in notes:
-        warnings.warn(note, stacklevel=_outside())
-
-
-def _outside():
-    """How far up the first caller is that is not of this package."""
-    level, frame = 1, sys._getframe(1)
+def _warn(notes):
+    """Say each note as a warning, at the place that called this package."""
+    level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_globals["__name__"].startswith("gnomon."):
         level, frame = level + 1, frame.f_back
-    return level
+    for note in notes:
+        warnings.warn(note, stacklevel=level)
 
 
 def _described(value):
