@@ -158,6 +158,14 @@ def test_deviations_and_names_are_those_of_the_model(folder):
     assert model.get_feature_names_out().tolist() == ["ppca0", "ppca1"]
 
 
+def test_options_go_to_the_model(folder):
+    model = load(folder, "numeric-csv")
+    X = gnomon.read_table(folder / "t.csv", model=folder / "numeric-csv" / "model.gnomon").X
+    found = model.predict(messy(), return_std=True)
+    for part, expected in zip(found, model.model.predict(X, return_std=True), strict=True):
+        assert_allclose(part, expected, rtol=1e-12)
+
+
 def test_it_has_what_its_model_has(folder):
     plain, classes = load(folder, "plain-csv"), load(folder, "classes-csv")
     numeric, bsdr = load(folder, "numeric-csv"), load(folder, "bsdr-csv")

@@ -62,6 +62,11 @@ class SavedModel(NamedTuple):
     notes: dict
 
 
+def open_for(saved: SavedModel, path, **options) -> Table:
+    """The table at a path, read as that of the model was."""
+    return open_table(path, **saved.notes.get("reading", {}) | options)
+
+
 def read_question(asked) -> Question:
     """The options of a command as a `Question`, checked."""
     for name, options in (("task", TASKS), ("scale", SCALES)):

@@ -96,7 +96,8 @@ class TableModel:
         names = [feature.column for feature in self.recipe.features] or self.recipe.matrix_names
         shown = ", ".join(map(repr, names[:6])) + (f" and {len(names) - 6} more" * (len(names) > 6))
         target = self.question.target
-        what = "" if target is None else f" for {target!r}"
+        targets = (target,) if isinstance(target, str) else target or ()
+        what = " for " * bool(targets) + ", ".join(map(repr, targets))
         return f"TableModel({type(self.model).__name__}{what}, of the columns {shown})"
 
     @_model_has("transform")
@@ -263,10 +264,10 @@ class TableModel:
     def _opened(self, table):
         """The table of a file or of a data frame."""
         from gnomon.tools.frames import is_frame, table_of
-        from gnomon.tools.tables import open_table
+        from gnomon.tools.prepare import open_for
 
         if isinstance(table, str | Path):
-            return open_table(table, **self.notes.get("reading", {}))
+            return open_for(self._saved, table)
         if not is_frame(table):
             raise TableError(
                 f"a table is wanted, not {_described(table)}: pass a pandas or polars data frame, "
