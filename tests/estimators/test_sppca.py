@@ -707,15 +707,15 @@ def test_a_single_class_is_predicted_with_gaps_too(rng, supervision):
 @pytest.mark.parametrize(
     ("model", "labels", "loss", "gap"),
     [
-        (SPPCA(5), 2, 1.0, 0.1),
-        (SPPCA(5), 5, 0.26, 0.02),
-        (KernelSPPCA(5), 2, 1.3, 0.15),
-        (KernelSPPCA(5), 5, 0.2, 0.02),
+        (SPPCA(5), 2, 0.7, 0.03),
+        (SPPCA(5), 5, 0.27, 0.07),
+        (KernelSPPCA(5), 2, 0.7, 0.06),
+        (KernelSPPCA(5), 5, 0.2, 0.07),
     ],
     ids=str,
 )
 def test_probabilities_from_few_labels_hold_on_unseen_rows(model, labels, loss, gap):
-    """Without widening the losses are 1.30, .29, 2.08, .31, and the gaps .14, .04, .17, .03."""
+    """Without widening and head the losses are 1.30, .29, 2.08, .31, and the gaps up to .17."""
     X, truth = load_digits(return_X_y=True)
     rng = np.random.default_rng(3)
     train, test = np.split(rng.permutation(len(truth)), [1000])

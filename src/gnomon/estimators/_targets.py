@@ -13,21 +13,15 @@ from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.utils import ClassifierTags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import column_or_1d
 
-from gnomon.estimators._door import take_rows
 from gnomon.linalg.standardize import varies
-from gnomon.models.sppca.predict import class_log_odds, widening
 
 KINDS = ("classes", "numeric", "multilabel")
 # The mark of a row without class, as in scikit-learn.
 UNLABELLED = -1
 # Whole numbers stored as floats are classes if there are few of them, measurements otherwise.
 MOST_FLOAT_CLASSES = 20
-# Labelled rows that show how wide predictions are: so many know a variance to some percent.
-MOST_SHOWING = 10_000
 NO_CLASSES, NONE = np.empty(0), np.array(None)
 
 
@@ -229,91 +223,6 @@ def restore(columns, observed, predicted, coding: Coding) -> np.ndarray:
     if coding.kind == "classes":
         return np.where(observed.any(axis=1), coding.classes[np.argmax(scores, axis=1)], predicted)
     return scores[:, 0] if coding.one_column else scores
-
-
-def _predicts_classes(model):
-    coding = getattr(model, "target_coding_", None)
-    return coding is None or coding.kind == "classes"
-
-
-class PredictsOutputs:
-    """Predictions from ``_outputs_given(X)``, Gaussians of the outputs by ``target_coding_``."""
-
-    def predict(self, X, return_std=False):
-        """Most probable class, or expected values of the outputs, of every row.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        return_std : bool, default=False
-            Whether to return standard deviations of numbers too: those of a new value about
-            its mean, wider where few rows are labelled. A value lies within 1.96 of them in
-            95 % of the cases.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Classes, numbers, or 0/1 indicators, as in `fit`.
-        std : ndarray of the same shape
-            In the units of y. Only if ``return_std``.
-        """
-        X, coding = self._read(X), self.target_coding_
-        if coding.kind == "none":
-            raise ValueError("the model was fitted without outputs; fit with y to predict")
-        if return_std and coding.kind != "numeric":
-            raise ValueError(
-                f"return_std=True needs numbers as y, and this model was fitted to {coding.kind}; "
-                "see predict_proba for classes"
-            )
-        if coding.kind == "classes":
-            return coding.classes[np.argmax(self._log_odds(X), axis=1)]
-        given = self._outputs_given(X)
-        values = decode_predictions(given.mean, coding)
-        return (values, self._deviations(given)) if return_std else values
-
-    @available_if(_predicts_classes)
-    def predict_proba(self, X):
-        """Probabilities of the classes, from the Gaussian prediction of their codes.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        P : ndarray of shape (n_samples, n_classes)
-            Columns in the order of `classes_`.
-        """
-        log_odds = self._log_odds(self._read(X))
-        odds = np.exp(log_odds - log_odds.max(axis=1, keepdims=True))
-        return odds / odds.sum(axis=1, keepdims=True)
-
-    def __sklearn_tags__(self):
-        """Outputs may be several; whoever has `predict_proba` must say what classes it takes."""
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        tags.classifier_tags = ClassifierTags()
-        return tags
-
-    def _deviations(self, given):
-        """Standard deviations of the outputs in their units, in the shape of y."""
-        variances = np.diagonal(given.covariances, axis1=1, axis2=2)
-        variances = variances * getattr(self, "target_widening_", 1.0)
-        std = (self.target_coding_.scale * np.sqrt(variances))[given.pattern]
-        return std[:, 0] if self.target_coding_.one_column else std
-
-    def _keep_widening(self, X, Y, observed, weights, n_components):
-        """How much wider than the likelihood says the predictions of labelled rows are."""
-        if self.target_coding_.kind != "numeric":
-            return
-        rows = np.flatnonzero(observed.any(axis=1))
-        rows = rows[:: 1 + len(rows) // MOST_SHOWING]
-        given = self._outputs_given(take_rows(X, rows))
-        weights = np.ones(len(rows)) if weights is None else weights[rows]
-        self.target_widening_ = widening(given, Y[rows], observed[rows], weights, n_components)
-
-    def _log_odds(self, X):
-        return class_log_odds(*self._outputs_given(X), contrasts(len(self.classes_)))
 
 
 def as_array(y) -> np.ndarray:

@@ -11,8 +11,8 @@ from gnomon.estimators._door import (
     repeatable,
 )
 from gnomon.estimators._fit import IterativeFit
-from gnomon.estimators._scoring import ScoresOutputs
-from gnomon.estimators._targets import KINDS, PredictsOutputs, read_targets
+from gnomon.estimators._predict import ClassHead, PredictsOutputs, fit_head, taught_rows
+from gnomon.estimators._targets import KINDS, read_targets
 from gnomon.estimators.kernel_features import KernelFeatures, MeasuredByKernel
 from gnomon.linalg.data import Matrix, center
 from gnomon.models.sppca import fit as likelihood
@@ -24,7 +24,7 @@ from gnomon.models.strength.completion import Outputs
 OF_KERNEL = ("landmark_indices_", "landmarks_", "gamma_")
 
 
-class KernelSPPCA(ScoresOutputs, PredictsOutputs, IterativeFit, MeasuredByKernel):
+class KernelSPPCA(PredictsOutputs, IterativeFit, MeasuredByKernel):
     """Supervised probabilistic PCA in the space of a kernel, semi-supervised where y has gaps.
 
     The dual form of `SPPCA` [1]_: components are linear in the features of a kernel, those of
@@ -71,6 +71,8 @@ class KernelSPPCA(ScoresOutputs, PredictsOutputs, IterativeFit, MeasuredByKernel
         For "likelihood" and numbers: how much larger the variances are, as in `SPPCA`.
     target_coding_ : Coding
         How y became columns.
+    class_head_ : ClassHead or None
+        Logistic regression with half a say in the probabilities of classes, as in `SPPCA`.
     classes_ : ndarray of shape (n_classes,)
         Only where y holds classes.
     landmark_indices_, landmarks_, gamma_
@@ -161,10 +163,12 @@ class KernelSPPCA(ScoresOutputs, PredictsOutputs, IterativeFit, MeasuredByKernel
             found = self._fit_likelihood(F, targets, q)
             self._keep(features, found, "likelihood", targets.coding, X.dtype)
             self._keep_widening(X, *targets[:2], None, q)
+            self._keep_head(features, found, F, targets.labels)
         else:
             space = _space(F, getattr(features, "energies_", None), q, rng)
             found = self._fit_strength(space, targets, q, rng)
             self._keep(features, found.fitted, found.strength, targets.coding, X.dtype)
+            self._keep_head(features, found.fitted, F, targets.labels)
             if found.curve is not None:
                 self.supervision_curve_ = found.curve._asdict()
         self._keep_run(found.run, max_iter=self.max_iter)
@@ -232,7 +236,7 @@ class KernelSPPCA(ScoresOutputs, PredictsOutputs, IterativeFit, MeasuredByKernel
     def _keep(self, features, fitted, strength, coding, dtype):
         """The fit in terms of the kernel with the landmarks."""
         basis, offset = features.basis_, features.offset_
-        coef, target_mean, covariance = fitted.outputs
+        coef, target_mean, covariance, _ = fitted.outputs
         self.dual_components_ = (basis @ fitted.projection).astype(dtype)
         self.dual_offset_ = (offset @ fitted.projection).astype(dtype)
         self.dual_coef_ = basis @ coef
@@ -249,9 +253,22 @@ class KernelSPPCA(ScoresOutputs, PredictsOutputs, IterativeFit, MeasuredByKernel
         if coding.kind == "classes":
             self.classes_ = coding.classes
 
-    def _outputs_given(self, X):
-        mean = self._kernel_with_landmarks(X) @ self.dual_coef_ + self.target_mean_
-        return Given(mean, self.target_covariance_[None], np.zeros(len(mean), dtype=int))
+    def _keep_head(self, features, fitted, F, labels):
+        """The head in terms of the kernel, where labels left out are found at all."""
+        self.class_head_ = None
+        if labels is None or not fitted.outputs.finds_classes or len(self.classes_) < 2:
+            return
+        rows = taught_rows(labels)
+        wide = fitted.projection if fitted.wide is None else fitted.wide
+        coef, intercept = fit_head(F[rows] @ wide, labels[rows])
+        coef = wide @ coef
+        self.class_head_ = ClassHead(features.basis_ @ coef, intercept - features.offset_ @ coef)
+
+    def _placed(self, X, coef=None):
+        K = self._kernel_with_landmarks(X)
+        mean = K @ self.dual_coef_ + self.target_mean_
+        given = Given(mean, self.target_covariance_[None], np.zeros(len(K), dtype=int))
+        return given, None if coef is None else K @ coef
 
 
 def _space(F, energies, q, rng):

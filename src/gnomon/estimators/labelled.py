@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from gnomon.estimators._door import n_rows
-from gnomon.estimators._scoring import labelled_part, labelled_weights
+from gnomon.estimators._predict import labelled_part, labelled_weights
 from gnomon.estimators._targets import labelled_rows
 
 

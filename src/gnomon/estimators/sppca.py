@@ -20,10 +20,9 @@ from gnomon.estimators._door import (
     take_rows,
 )
 from gnomon.estimators._fit import IterativeFit
-from gnomon.estimators._scoring import ScoresOutputs
+from gnomon.estimators._predict import PredictsOutputs, fit_head, taught_rows
 from gnomon.estimators._targets import (
     KINDS,
-    PredictsOutputs,
     decode_covariance,
     decode_predictions,
     decode_scores,
@@ -54,7 +53,7 @@ class TargetDistribution(NamedTuple):
     covariance: np.ndarray
 
 
-class SPPCA(ScoresOutputs, PredictsOutputs, IterativeFit, LinearGaussianModel):
+class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
     """Supervised probabilistic PCA, semi-supervised where y has unlabelled rows.
 
     Inputs and outputs share latent variables: x = mean + W z + noise, y = W_y z + noise. With
@@ -132,6 +131,10 @@ class SPPCA(ScoresOutputs, PredictsOutputs, IterativeFit, LinearGaussianModel):
         How y became columns; ``classes`` for classes.
     classes_ : ndarray of shape (n_classes,)
         Only where y holds classes.
+    class_head_ : ClassHead or None
+        Logistic regression on a map of 20 components, or on that of "likelihood", which has
+        half a say in the probabilities of classes: ``(X - mean_) @ coef + intercept``. None
+        where y holds no classes, or where labels left out could not be found.
     supervision_ : float or "likelihood"
         The strength used.
     supervision_curve_ : dict of str to ndarray
@@ -231,10 +234,12 @@ class SPPCA(ScoresOutputs, PredictsOutputs, IterativeFit, LinearGaussianModel):
             self._keep(X.dtype, coding, found, "likelihood", found.n_passes)
             self.log_likelihood_ = found.log_likelihood
             self._keep_widening(*problem[:3], problem.weights, settings.n_components)
+            self._keep_head(problem, found)
             self._warn_at_floor(*found.at_floor)
         else:
             found = strength.fit(problem, self._strength_settings(settings), self._iterate)
             self._keep(X.dtype, coding, found.fitted, found.strength, found.passes)
+            self._keep_head(problem, found.fitted)
             if found.curve is not None:
                 self.supervision_curve_ = found.curve._asdict()
         self._keep_run(found.run, max_iter=self.max_iter)
@@ -432,7 +437,7 @@ class SPPCA(ScoresOutputs, PredictsOutputs, IterativeFit, LinearGaussianModel):
         self.projection_ = fitted.projection
         self.latent_scale_ = fitted.latent_scale
         self.latent_covariance_ = fitted.latent_covariance
-        self.coef_, self.target_mean_, self.target_covariance_ = fitted.outputs
+        self.coef_, self.target_mean_, self.target_covariance_, _ = fitted.outputs
         self.target_components_ = state.W_y.T
         self.target_noise_variance_ = state.sigma2_y
         self.target_whitener_ = fitted.whitener
@@ -445,6 +450,18 @@ class SPPCA(ScoresOutputs, PredictsOutputs, IterativeFit, LinearGaussianModel):
             vars(self).pop(name, None)
         if coding.kind == "classes":
             self.classes_ = coding.classes
+
+    def _keep_head(self, problem, fitted):
+        """The head, where labels left out are found at all."""
+        self.class_head_ = None
+        if problem.labels is None or not fitted.outputs.finds_classes or len(self.classes_) < 2:
+            return
+        rows = taught_rows(problem.labels)
+        weights = None if problem.weights is None else problem.weights[rows]
+        wide = fitted.projection if fitted.wide is None else fitted.wide
+        _, Z = self._placed(take_rows(problem.X, rows), wide)
+        head = fit_head(Z, problem.labels[rows], weights)
+        self.class_head_ = head._replace(coef=wide @ head.coef)
 
     def _warn_at_floor(self, inputs, outputs):
         if inputs or outputs:
@@ -479,8 +496,8 @@ class SPPCA(ScoresOutputs, PredictsOutputs, IterativeFit, LinearGaussianModel):
         nothing = np.zeros((n_samples, len(self.target_mean_)))
         return nothing, nothing.astype(bool)
 
-    def _outputs_given(self, X):
-        return predict.outputs_given(self._fitted(), X)
+    def _placed(self, X, coef=None):
+        return predict.placed(self._fitted(), X, coef)
 
 
 def _read_noise(noise):

@@ -32,6 +32,7 @@ SPARSE_PARTS = {"csr": ("data", "indices", "indptr"), "csc": ("data", "indices",
 # The named tuples that fitted models hold, by the names that files have for them: where a tuple
 # is defined may change, its name here and its fields may not.
 RECORDS = {
+    "ClassHead": "gnomon.estimators._predict",
     "Coding": "gnomon.estimators._targets",
     "Inputs": "gnomon.models.bsdr.inputs",
 }

@@ -45,11 +45,16 @@ def coordinates(model: SppcaFit, X) -> np.ndarray:
     return filled_rows(model, X) @ model.projection.astype(X.dtype)
 
 
-def outputs_given(model: SppcaFit, X) -> Given:
-    """The outputs of every row, section 3.4.1 of [YYTKW06] where x has no gaps."""
-    coef, offset, covariance = model.outputs
-    mean = np.asarray(filled_rows(model, X) @ coef.astype(X.dtype) + offset, dtype=float)
-    return Given(mean, *_with_gaps(model.state, X, coef, covariance))
+def placed(model: SppcaFit, X, further=None) -> tuple[Given, np.ndarray | None]:
+    """Outputs of every row, section 3.4.1 of [YYTKW06] where x has no gaps.
+
+    Also what ``further`` columns (d, k) make of the same rows, less their mean.
+    """
+    coef, offset, covariance, _ = model.outputs
+    rows = filled_rows(model, X)
+    mean = np.asarray(rows @ coef.astype(X.dtype) + offset, dtype=float)
+    given = Given(mean, *_with_gaps(model.state, X, coef, covariance))
+    return given, None if further is None else rows @ further.astype(X.dtype)
 
 
 def _with_gaps(state, X, coef, covariance):
@@ -104,7 +109,7 @@ def completed_posterior(model: SppcaFit, X, Y, observed) -> tuple[np.ndarray, np
     own = model.latent_covariance * np.outer(stretch, stretch)
     covariances, pattern = _with_gaps(model.state, X, model.projection, own)
     if observed.any():
-        given = outputs_given(model, X)
+        given, _ = placed(model, X)
         surprise = (fill(given, Y, observed)[0] - given.mean) @ model.whitener
         mean = mean + surprise @ _output_gain(model) * stretch
     if len(covariances) == 1:

@@ -93,18 +93,22 @@ def complete_with_votes(F, outputs: Outputs, weights, votes: Votes, counts) -> C
     return complete(F, together, heavy, np.concatenate([weights, counts]))
 
 
-def predictive_covariance(completion: Completion, outputs: Outputs, weights) -> np.ndarray:
+def predictive_covariance(
+    completion: Completion, outputs: Outputs, weights
+) -> tuple[np.ndarray, bool]:
     """Covariance of the outputs of a new row; for classes such that their probabilities hold.
 
     The covariance of many code vectors is hardly known from few labels, and what is known of it
     is too narrow: it is drawn halfway to a sphere, and widened by the factor with the least log
     loss of the labels of rows left out. Numbers keep their correlations, and each has the
     variance of its own residuals, widened as these are few.
+
+    Also whether the rows left out are found at all: where the widest is the best, they are not.
     """
     if not outputs.Y.size:
-        return completion.covariance
+        return completion.covariance, True
     if outputs.labels is None:
-        return _of_numbers(completion, weights)
+        return _of_numbers(completion, weights), True
     most = max(1, len(outputs.Y) // RULE.most_labelled)
     left_out = (outputs.Y - completion.residuals)[::most]
     # A class may have no row here, so that its number is not its place among the others.
@@ -114,7 +118,8 @@ def predictive_covariance(completion: Completion, outputs: Outputs, weights) -> 
     losses = [
         weights[::most] @ _log_losses(odds / factor, place[::most]) for factor in RULE.widenings
     ]
-    return covariance * RULE.widenings[int(np.argmin(losses))]
+    best = int(np.argmin(losses))
+    return covariance * RULE.widenings[best], best < len(RULE.widenings) - 1
 
 
 def _of_numbers(completion, weights):

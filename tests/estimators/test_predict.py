@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
-from sklearn.metrics import r2_score
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss, r2_score
 from sklearn.model_selection import GridSearchCV
 
 from gnomon import (
@@ -15,6 +16,9 @@ from gnomon import (
     SemiSupervisedSplit,
     labelled_scorer,
 )
+from gnomon.estimators._predict import HEAD_C, fit_head, with_head
+
+BY_LIKELIHOOD = SPPCA(1, supervision="likelihood", noise=(1.0, 0.5))
 
 
 @pytest.fixture(scope="module")
@@ -76,9 +80,7 @@ def test_labels_that_are_missing_altogether_are_asked_for(sample):
         DCAGM(2).fit(sample[0], None)
 
 
-@pytest.mark.parametrize(
-    "model", [SPPCA(1), SPPCA(1, supervision="likelihood", noise=(1.0, 0.5)), KernelSPPCA(1)]
-)
+@pytest.mark.parametrize("model", [SPPCA(1), BY_LIKELIHOOD, KernelSPPCA(1)])
 def test_numbers_are_scored_by_their_determination(sample, model):
     X, labels = sample
     y = X @ [1.0, -0.5, 0.2] + labels
@@ -128,3 +130,58 @@ def test_a_grid_search_tunes_what_is_predicted(sample):
     by_name = GridSearchCV(search.estimator, search.param_grid, cv=search.cv)
     by_name.set_params(scoring=labelled_scorer("accuracy")).fit(wide, y)
     assert_allclose(search.best_score_, by_name.best_score_)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_head_is_a_logistic_regression_of_scaled_coordinates(sample, n_classes):
+    X, labels = sample
+    y = np.minimum(labels, n_classes - 1)
+    head = fit_head(7 + 3 * X, y)
+    scaled = (X - X.mean(axis=0)) / np.sqrt(np.sum(X.var(axis=0)))
+    expected = LogisticRegression(C=HEAD_C, max_iter=1000).fit(scaled, y).predict_proba(scaled)
+    odds = (7 + 3 * X) @ head.coef + head.intercept
+    assert_allclose(with_head(odds, odds), expected, atol=1e-3)
+    nothing = np.zeros_like(odds)
+    assert_allclose(with_head(nothing, odds), (expected + 1 / n_classes) / 2, atol=1e-3)
+    assert_allclose(with_head(nothing, None), 1 / n_classes)
+
+
+@pytest.mark.parametrize("model", [SPPCA(1), BY_LIKELIHOOD, KernelSPPCA(1)])
+def test_probabilities_are_the_mean_of_model_and_head(sample, model):
+    X, labels = sample
+    model.fit(X, labels)
+    P, head = model.predict_proba(X), model.class_head_
+    model.class_head_ = None
+    own = model.predict_proba(X)
+    model.class_head_ = head._replace(coef=0 * head.coef, intercept=np.zeros(3))
+    assert_allclose(model.predict_proba(X), (own + 1 / 3) / 2)
+    assert np.all(P >= own / 2)
+    assert not np.allclose(P, own, atol=1e-3)
+
+
+def test_the_head_sees_more_than_the_map_shows():
+    rng = np.random.default_rng(2)
+    labels = np.arange(120) // 2 % 6
+    X = rng.normal(size=(120, 8)) + 4 * np.eye(8)[labels]
+    for shown in (1, 2):
+        model = SPPCA(shown).fit(X[::2], labels[::2])
+        assert model.score(X[1::2], labels[1::2]) > 0.9
+        assert log_loss(labels[1::2], model.predict_proba(X[1::2])) < 0.4
+
+
+@pytest.mark.parametrize("model", [SPPCA(2), KernelSPPCA(2)])
+def test_labels_that_cannot_be_found_have_even_probabilities_and_no_head(model):
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(80, 6)), rng.permutation(np.arange(80) % 4)
+    model.fit(X, y)
+    assert model.class_head_ is None
+    assert np.all(np.abs(model.predict_proba(X) - 0.25) < 0.15)
+
+
+def test_a_head_counts_weights_as_repeated_rows(sample):
+    X, labels = sample
+    weights = np.where(np.arange(60) % 3, 1.0, 2.0)
+    twice = np.repeat(np.arange(60), weights.astype(int))
+    weighted = SPPCA(2, supervision=0.5).fit(X, labels, sample_weight=weights)
+    repeated = SPPCA(2, supervision=0.5).fit(X[twice], labels[twice])
+    assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-4)
