@@ -167,6 +167,13 @@ def test_texts_of_dates_stay_texts(fitted):
     assert model.impute(pl.from_arrow(texts))["x"].to_list() == expected
 
 
+def test_texts_of_whole_numbers_stay_texts(fitted):
+    model, table = fitted(with_gaps(values("int")))
+    texts = table.set_column(2, "x", table["x"].cast(pa.string()))
+    expected = model.impute(table)["x"].cast(pa.string()).to_pylist()
+    assert model.impute(texts)["x"].to_pylist() == expected
+
+
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
 def test_deviations_stand_beside_the_column(fitted, kind, tmp_path):
     model, table = fitted(with_gaps(values("int")), t=with_gaps(values("text")))

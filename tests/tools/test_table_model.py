@@ -254,7 +254,7 @@ def test_a_missing_column_is_named(folder):
 
 def test_texts_where_numbers_were_are_named(folder):
     frame = messy().assign(size="tall")
-    with pytest.raises(TableError, match=r"column 'size' holds .*string; .* fitted on numbers"):
+    with pytest.raises(TableError, match=r"column 'size' holds .* the model was fitted on numbers"):
         load(folder, "plain-csv").transform(frame)
 
 

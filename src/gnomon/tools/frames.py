@@ -119,22 +119,42 @@ def filled_frame(frame, filled: dict[str, Filling], *, with_sureness):
     for name, filling in filled.items():
         _, *more = beside(name, filling, names, with_sureness).items()
         given = _arrow(frame, names[name])
-        frame = put(frame, names[name], _as_given(given, filling), more)
+        column = _as_given(given, filling)
+        typed = column_kind(given) == "text" and column_kind(column) != "text"
+        frame = put(frame, names[name], column, more, keep_type=not typed)
     return frame
 
 
 def _as_given(given, filling):
-    """The filled column; where the frame has texts for numbers or dates, as texts."""
-    if column_kind(given) != "text" or column_kind(filling.column) == "text":
-        return filling.column
-    gaps = pa.array(~np.isnan(filling.sureness))
-    return pc.if_else(gaps, filling.column.cast(pa.string()), given.cast(pa.string()))
+    """The filled column; as texts where the frame has plain texts of numbers or dates.
+
+    Texts of another style, as 1,5 or 25/03/2021, become numbers and dates: to mix styles would
+    spoil them.
+    """
+    column, gaps = filling.column, pa.array(~np.isnan(filling.sureness))
+    if column_kind(given) != "text" or column_kind(column) == "text":
+        return column
+    texts = pc.if_else(gaps, None, given.cast(pa.string()))
+    try:
+        texts.cast(column.type)
+    except pa.ArrowException:
+        return column
+    return pc.if_else(gaps, _narrowed(column).cast(pa.string()), texts)
 
 
-def _put_in_pandas(frame, name, column, more):
+def _narrowed(column):
+    """Whole numbers as integers, and times that are all midnights as days, for short texts."""
+    narrow = pa.date32() if pa.types.is_temporal(column.type) else pa.int64()
+    try:
+        return column.cast(narrow)
+    except pa.ArrowException:
+        return column
+
+
+def _put_in_pandas(frame, name, column, more, keep_type):
     place, filled = frame.columns.get_loc(name), column.to_pandas()
     filled.index = frame.index
-    frame[name] = _as_dtype(filled, frame[name].dtype)
+    frame[name] = _as_dtype(filled, frame[name].dtype) if keep_type else filled
     for title, values in more:
         frame.insert(place + 1, title, values)
     return frame
@@ -151,11 +171,11 @@ def _as_dtype(filled, dtype):
     return filled if dtype.kind == "O" and dtype.name == "object" else filled.astype(dtype)
 
 
-def _put_in_polars(frame, name, column, more):
+def _put_in_polars(frame, name, column, more, keep_type):
     import polars as pl
 
-    dtype, place = frame.schema[name], frame.columns.index(name)
-    filled = pl.Series(name, pl.from_arrow(column))
+    place, filled = frame.columns.index(name), pl.Series(name, pl.from_arrow(column))
+    dtype = frame.schema[name] if keep_type else filled.dtype
     if isinstance(dtype, pl.Enum):
         levels = filled.cast(pl.String).unique().to_list()
         dtype = pl.Enum(list(dict.fromkeys([*dtype.categories, *levels])))
@@ -165,7 +185,7 @@ def _put_in_polars(frame, name, column, more):
     return frame
 
 
-def _put_in_arrow(table, name, column, more):
+def _put_in_arrow(table, name, column, more, keep_type):
     place = table.column_names.index(name)
     table = table.set_column(place, name, column)
     for title, values in more:
