@@ -88,5 +88,5 @@ def test_panels_take_the_place_of_given_axes():
 
 def test_missing_matplotlib_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"gnomon\[plot\]"):
+    with pytest.raises(ImportError, match=r"needs matplotlib: .*gnomon-learn\[plot\]"):
         style.pyplot()

@@ -16,7 +16,7 @@ pa = pytest.importorskip("pyarrow")
 from pyarrow import csv, parquet
 from typer.testing import CliRunner
 
-from gnomon.tools import commands, tables
+from gnomon.tools import commands, modelfile, tables
 from gnomon.tools.cli import app
 
 KINDS = np.array(["setosa", "versicolor", "virginica"], dtype=object)
@@ -98,7 +98,15 @@ def test_the_command_without_its_packages_says_what_to_install():
     code = "import sys; sys.modules['typer'] = None; import gnomon.tools.cli"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert found.returncode == 1
-    assert found.stderr.strip() == "gnomon: the command needs more: pip install 'gnomon[cli]'"
+    assert found.stderr.strip() == (
+        "gnomon: the command needs more: pip install 'gnomon-learn[cli]', or '.[cli]' in a clone"
+    )
+
+
+def test_python_runs_the_command_as_a_module():
+    command = [sys.executable, "-m", "gnomon", "--version"]
+    found = subprocess.run(command, capture_output=True, text=True)
+    assert found.stdout.startswith("gnomon "), found.stderr
 
 
 @pytest.mark.parametrize(
@@ -123,8 +131,80 @@ def test_fit_writes_embedding_model_and_report(table, tmp_path):
 def test_csv_and_parquet_give_the_same_model(table, tmp_path):
     for suffix in ("csv", "parquet"):
         run("fit", table.with_suffix(f".{suffix}"), *FIT, "--out", tmp_path / suffix)
-    models = [(tmp_path / s / "model.gnomon").read_bytes() for s in ("csv", "parquet")]
-    assert models[0] == models[1]
+    files = [modelfile.read(tmp_path / s / "model.gnomon") for s in ("csv", "parquet")]
+    first, second = (file.document["model"] for file in files)
+    assert first == second
+    for name, array in files[0].arrays.items():
+        assert array.tobytes() == files[1].arrays[name].tobytes()
+    rules = [{k: v for k, v in file.notes.items() if k != "fit"} for file in files]
+    assert str(rules[0]) == str(rules[1])
+
+
+def test_parquet_in_parquet_out(table, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table = table.with_suffix(".parquet")
+    run("fit", table, *TARGET, "--out", "o")
+    assert {path.name for path in (tmp_path / "o").iterdir()} == {
+        "model.gnomon",
+        "embedding.parquet",
+        "predictions.parquet",
+        "report.html",
+    }
+    for command, ending in (("transform", "embedding"), ("predict", "predictions")):
+        run(command, "o/model.gnomon", table)
+        assert parquet.read_table(f"iris-{ending}.parquet").num_rows == 150
+    run("impute", "o/model.gnomon", table)
+    assert parquet.read_table("iris-filled.parquet")["petal width"].null_count == 0
+    run("transform", "o/model.gnomon", table, "--out", "z.csv")
+    assert len(rows("z.csv")["z1"]) == 150
+
+
+def test_a_fit_without_out_takes_a_folder_that_is_named_after_the_table(
+    table, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    run("fit", table, *FIT)
+    assert (tmp_path / "iris-map" / "model.gnomon").exists()
+    run("fit", table, *FIT)  # what gnomon wrote may be written over
+
+
+def test_a_folder_with_something_else_is_left_alone_unless_it_is_named(
+    table, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "iris-map").mkdir()
+    (tmp_path / "iris-map" / "embedding.csv").write_text("mine")
+    line = fails("fit", table, *FIT)
+    assert "iris-map holds something else than a result of gnomon fit" in line
+    assert "--out" in line
+    assert (tmp_path / "iris-map" / "embedding.csv").read_text() == "mine"
+    run("fit", table, *FIT, "--out", "iris-map")
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n2,4\n3,7\n")
+    (tmp_path / "t-map").write_text("a file")
+    assert "t-map is a file; a folder is wanted, name one with --out" in fails("fit", "t.csv")
+
+
+def test_a_second_fit_leaves_nothing_of_the_first(table, tmp_path):
+    run("fit", table, *TARGET, "--out", tmp_path / "o")
+    (tmp_path / "o" / "mine.txt").write_text("mine")
+    assert (tmp_path / "o" / "predictions.csv").exists()
+    run("fit", table.with_suffix(".parquet"), *FIT, "--out", tmp_path / "o")
+    assert {path.name for path in (tmp_path / "o").iterdir()} == {
+        "mine.txt",
+        "model.gnomon",
+        "embedding.parquet",
+        "report.html",
+    }
+
+
+def test_one_of_a_thing_is_said_in_the_singular(tmp_path, text):
+    lines = [f"{i % 2 * 4 + i % 3},{i % 5}" for i in range(40)]
+    said = run("fit", text("x,k\n" + "\n".join(lines)), "-k", "1", "--out", tmp_path / "o")
+    assert "PPCA, 1 dimension\n" in said.stdout
+    assert "<b>1</b><span>dimension</span>" in (tmp_path / "o" / "report.html").read_text()
+    path = text("x,k\n5,\n0,1\n", "gap.csv")
+    said = run("impute", tmp_path / "o" / "model.gnomon", path, "--out", tmp_path / "f.csv")
+    assert "1 gap filled" in said.stderr
 
 
 def test_transform_gives_what_fit_gave(model, table):
@@ -281,7 +361,7 @@ def test_cells_that_a_spreadsheet_would_run_are_quoted(text, tmp_path):
         ("a,b\n1,2\n2,3\n", ("--id", "z"), "has no id 'z'"),
         ("a,b\n1,2\n2,3\n", ("--ignore", "z"), "has no column 'z'"),
         ("a\n1\n1\n", (), "'a' has only one value"),
-        ("a,b\n1,2\n2,inf\n", (), "column 'b' has 1 infinite values"),
+        ("a,b\n1,2\n2,inf\n", (), "column 'b' has 1 infinite value; a number"),
         ("a,b\n1,2\n2,3\n", ("--components", "two"), "--components 'two'; a number or auto"),
         ("a,b\n1,2\n2,4\n3,7\n", ("--components", "0"), "n_components == 0"),
         ("a,b\n1,2\n2,4\n3,7\n", ("--model", "pca"), "--model 'pca'; accepted are auto, ppca"),

@@ -114,4 +114,5 @@ def test_gnomon_is_whole_without_pyarrow(path):
         "except ImportError as error:\n    print(error)\n"
     )
     found = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True)
-    assert found.stdout == "tables need pyarrow: pip install 'gnomon[cli]'\n", found.stderr
+    how = "pip install 'gnomon-learn[cli]', or '.[cli]' in a clone"
+    assert found.stdout == f"tables need pyarrow: {how}\n", found.stderr

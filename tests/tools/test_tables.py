@@ -216,5 +216,5 @@ def test_an_archive_that_lies_about_its_size_is_one_sentence(tmp_path):
 
 def test_a_target_of_another_length_is_refused(tmp_path):
     np.savez(tmp_path / "t.npz", X=np.ones((3, 2)), y=np.ones(2))
-    with pytest.raises(TableError, match="one value for each of the 3 rows"):
+    with pytest.raises(TableError, match="one value a row is wanted, 3 in all"):
         open_table(tmp_path / "t.npz")

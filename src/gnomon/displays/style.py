@@ -6,7 +6,8 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from gnomon.estimators import Classes, as_array, as_floats, kind_of, read_classes
+from gnomon._lazy import import_extra
+from gnomon.estimators import Classes, as_array, as_floats, count, kind_of, read_classes
 
 # Okabe and Ito's colours, told apart with every common kind of colour blindness; their yellow
 # is too faint on white, so a dark brown stands for it; black is for what lies over points.
@@ -43,13 +44,7 @@ def marker(label) -> str:
 
 def pyplot():
     """matplotlib.pyplot, imported now and not before."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            "gnomon.displays needs matplotlib; install it with: pip install 'gnomon[plot]'"
-        ) from error
-    return plt
+    return import_extra("matplotlib.pyplot", "plot", "gnomon.displays")
 
 
 def axes_or_new(ax, **subplots):
@@ -104,7 +99,7 @@ def read_target(y, n_samples) -> Target | None:
         raise ValueError(f"y has shape {values.shape}; pass one column, for example y[:, 0]")
     values = values.reshape(-1)
     if len(values) != n_samples:
-        raise ValueError(f"y has {len(values)} rows, the embedding has {n_samples}")
+        raise ValueError(f"y has {count(len(values), 'row')}, the embedding has {n_samples}")
     if kind_of(values) == "numeric":
         return Target(None, as_floats(values))
     return Target(read_classes(values, n_samples), values)

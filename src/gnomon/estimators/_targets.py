@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils.validation import column_or_1d
 
+from gnomon.estimators._door import count
 from gnomon.linalg.standardize import varies
 
 KINDS = ("classes", "numeric", "multilabel")
@@ -187,7 +188,8 @@ def read_like(y, n_samples, coding: Coding) -> tuple[np.ndarray, np.ndarray]:
         return _contrast_columns(labels, len(coding.classes))
     values, _ = _as_columns(y, n_samples)
     if values.shape[1] != len(coding.center):
-        raise ValueError(f"y has {values.shape[1]} outputs; accepted are {len(coding.center)}")
+        outputs = count(values.shape[1], "output")
+        raise ValueError(f"y has {outputs}; accepted are {len(coding.center)}")
     return _standardise(values, coding), np.isfinite(values)
 
 
@@ -348,7 +350,7 @@ def _no_targets(n_samples):
 
 def _check_rows(y, n_samples):
     if y.shape[0] != n_samples:
-        raise ValueError(f"y has {y.shape[0]} rows, X has {n_samples}; both must be equal")
+        raise ValueError(f"y has {count(y.shape[0], 'row')}, X has {n_samples}; both must be equal")
 
 
 def _as_columns(y, n_samples):

@@ -6,6 +6,7 @@ from numbers import Integral
 import numpy as np
 from scipy import sparse
 
+from gnomon.estimators._door import count
 from gnomon.linalg import graph
 
 
@@ -220,7 +221,8 @@ def check_sample_index(sample_index, *, n_nodes=None, n_rows=None) -> np.ndarray
             "node numbers, one per row of X"
         )
     if n_rows is not None and len(index) != n_rows:
-        raise ValueError(f"sample_index has {len(index)} entries, X has {n_rows} rows")
+        entries, rows = count(len(index), "entry", "entries"), count(n_rows, "row")
+        raise ValueError(f"sample_index has {entries}, X has {rows}")
     index = index.astype(np.intp)
     last = np.inf if n_nodes is None else n_nodes - 1
     if index.size and (index.min() < 0 or index.max() > last):
@@ -240,8 +242,8 @@ def read_links(links, n_rows, sample_index=None) -> Links:
         return links.subset(check_sample_index(sample_index, n_rows=n_rows))
     if links.n_nodes != n_rows:
         raise ValueError(
-            f"links has {links.n_nodes} nodes, X has {n_rows} rows; pass sample_index, the node of "
-            "each row, where X holds some of the nodes only"
+            f"links has {count(links.n_nodes, 'node')}, X has {count(n_rows, 'row')}; pass "
+            "sample_index, the node of each row, where X holds some of the nodes only"
         )
     return links
 
@@ -260,8 +262,8 @@ def place_rows(links, sample_index, n_new: int, fitted_index):
     chosen = np.concatenate([fitted_index[kept], index])
     if chosen.max() >= links.n_nodes:
         raise ValueError(
-            f"links has {links.n_nodes} nodes, the rows of the fit go up to {chosen.max()}; pass "
-            "links that hold the rows of the fit too"
+            f"links has {count(links.n_nodes, 'node')}, the rows of the fit go up to "
+            f"{chosen.max()}; pass links that hold the rows of the fit too"
         )
     return links.subset(chosen).adjacency, kept
 
@@ -272,9 +274,9 @@ def _kept_by_size(n_nodes, n_new, n_fitted):
     if n_nodes == n_fitted + n_new:
         return np.arange(n_fitted)
     raise ValueError(
-        f"links has {n_nodes} nodes, X has {n_new} rows and the fit had {n_fitted}; accepted "
-        f"are links among the rows of X ({n_new}), links among the rows of the fit and then "
-        f"those of X ({n_fitted + n_new}), or links with sample_index"
+        f"links has {count(n_nodes, 'node')}, X has {count(n_new, 'row')} and the fit had "
+        f"{n_fitted}; accepted are links among the rows of X ({n_new}), links among the rows of "
+        f"the fit and then those of X ({n_fitted + n_new}), or links with sample_index"
     )
 
 
@@ -284,8 +286,8 @@ def _from_bare(links, n_rows) -> Links:
     shape = links.shape if hasattr(links, "shape") else np.shape(links)
     if n_rows is not None and tuple(shape) != (n_rows, n_rows):
         raise ValueError(
-            f"links has shape {tuple(shape)}, X has {n_rows} rows; a bare adjacency must be "
-            "square. Cross-validation cuts its rows and not its columns: pass Links(adjacency) "
+            f"links has shape {tuple(shape)}, X has {count(n_rows, 'row')}; a bare adjacency must "
+            "be square. Cross-validation cuts its rows and not its columns: pass Links(adjacency) "
             "and sample_index=np.arange(n_rows) instead"
         )
     return Links(links)
@@ -316,7 +318,9 @@ def _drop_self_links(A) -> sparse.csr_array:
     if not n_self:
         return A
     warnings.warn(
-        f"{n_self} nodes are linked with themselves; these links are left out", stacklevel=3
+        f"{count(n_self, 'node is linked with itself', 'nodes are linked with themselves')}; "
+        "such links are left out",
+        stacklevel=3,
     )
     return graph.without_loops(A)
 

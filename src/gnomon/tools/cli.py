@@ -10,10 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
+from gnomon.exceptions import how_to_install
+
 try:
     import typer
 except ImportError as error:
-    raise SystemExit("gnomon: the command needs more: pip install 'gnomon[cli]'") from error
+    raise SystemExit(f"gnomon: the command needs more: {how_to_install('cli')}") from error
 
 import gnomon
 
@@ -91,8 +93,11 @@ def _run(name, quiet, as_json, debug, **options):
 @app.command(epilog="Example: `gnomon fit wine.csv --target class --id bottle --out wine`")
 def fit(
     table: TableFile,
-    out: Out,
     target: Target = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Folder for the results; TABLE-map if not given."),
+    ] = None,
     model: Annotated[
         str,
         typer.Option(
@@ -237,9 +242,17 @@ def compare(
 
 
 @app.command(epilog="Example: `gnomon inspect wine/model.gnomon`")
-def inspect(model: ModelFile, quiet: Quiet = False, as_json: Json = False, debug: Debug = False):
-    """Say what is in a model file."""
-    _run("inspect", quiet, as_json, debug, model_path=model)
+def inspect(
+    model: ModelFile,
+    details: Annotated[
+        bool, typer.Option("--details", help="Also parameters, arrays and every column.")
+    ] = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+    debug: Debug = False,
+):
+    """Say what a model is, what it was fitted to, how good it is and how to use it."""
+    _run("inspect", quiet, as_json, debug, model_path=model, details=details)
 
 
 @app.command(epilog="Example: `gnomon demo --out demo`")
@@ -305,7 +318,8 @@ class Console:
 
         width = max(map(len, pairs)) + 2
         for name, value in pairs.items():
-            line = Text.assemble((name.ljust(width), "bold"), str(value))
+            lines = str(value).replace("\n", "\n" + " " * width)
+            line = Text.assemble((name.ljust(width), "bold"), lines)
             _screen().print(line, soft_wrap=True)
 
     @contextmanager

@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import gnomon
+from gnomon.estimators import count
 from gnomon.exceptions import TableError
 from gnomon.tools import modelfile, prepare, write
 from gnomon.tools.compare.scoring import LARGE, held_out
@@ -18,6 +20,8 @@ from gnomon.tools.recipe import apply
 from gnomon.tools.report.page import Subject, write_report
 from gnomon.tools.tables import open_table
 
+# What of a score a model file keeps.
+SCORE = ("name", "value", "low", "high", "n_rows", "control", "baseline")
 # What of a comparison goes to its table.
 COMPARED = ("model", "n_components", "score", "sd", "chosen", "mark", "control", "seconds")
 MODELS = {
@@ -41,13 +45,12 @@ SMALL = 1e6
 def fit(console, *, path, out, reading, asked):
     """Fit a model to a table; write embedding, predictions, model and report."""
     asked = prepare.read_question(asked)
+    folder = write.place(path, out)
     table, ready = _prepared(console, path, asked, **reading)
     model, X, choice = _fitted(console, asked, ready)
-    folder = _folder(out)
-    console.wrote(prepare.save_fit(model, folder / "model.gnomon", ready, asked))
     subject = _written(console, folder, model, table, ready, asked, X)
     subject.choice = choice
-    _conclude(console, subject, _write_report(console, folder / "report.html", subject))
+    _conclude(console, subject, _write_report(console, folder / write.REPORT, subject))
 
 
 def _prepared(console, path, asked, **reading):
@@ -75,16 +78,35 @@ def _fitted(console, asked, ready):
 
 
 def _written(console, folder, model, table, ready, asked, X):
-    """Write embedding and predictions; the subject of the report, scored."""
+    """Write model, embedding and predictions; the subject of the report, scored."""
+    write.clear(write.make_folder(folder))
+    file, suffix = folder / write.MODEL, write.suffix_for(table.path)
+    console.wrote(prepare.save_fit(model, file, ready, asked, _facts(table, ready)))
     more = {} if ready.y is None else {asked.target: ready.y}
     with console.stage("placing the rows"):
         batches = write.embedding_batches(model, X, ready.ids, more)
-        console.wrote(write.write_batches(folder / "embedding.csv", batches))
-    _write_predictions(console, folder / "predictions.csv", model, X, ready)
+        console.wrote(write.write_batches(folder / f"embedding{suffix}", batches))
+    _write_predictions(console, folder / f"predictions{suffix}", model, X, ready)
+    # The score takes longest and may be interrupted: the model is kept before, and with it after.
     score = _score(console, model, X, ready)
+    prepare.save_fit(model, file, ready, asked, _facts(table, ready, score))
     subject = Subject.of(model, table, ready, asked, X, note=console.note)
     subject.score = score
     return subject
+
+
+def _facts(table, ready, score=None) -> dict:
+    """What the model file says of its fit."""
+    facts: dict = {"table": table.path.name, "rows": len(ready.ids)}
+    facts["date"] = datetime.now(UTC).isoformat(timespec="seconds")
+    if ready.y is not None:
+        facts["labelled"] = int(ready.labelled.sum())
+    if ready.kind == "classes":
+        names, counts = np.unique(ready.y[ready.labelled].astype(str), return_counts=True)
+        facts["classes"] = dict(zip(names.tolist(), counts.tolist(), strict=True))
+    if score is not None:
+        facts["score"] = {name: getattr(score, name) for name in SCORE}
+    return facts
 
 
 def _write_predictions(console, path, model, X, ready):
@@ -111,7 +133,7 @@ def _score(console, model, X, ready):
 def transform(console, *, model_path, path, out, reading):
     """Write the embedding of a table."""
     saved, _, X, ids = _opened(console, model_path, path, reading)
-    out = out or Path(f"{path.stem}-embedding.csv")
+    out = out or write.named_after(path, "embedding")
     _write(console, out, write.embedding_batches(saved.model, X, ids), len(ids))
 
 
@@ -122,7 +144,7 @@ def predict(console, *, model_path, path, out, reading):
         raise TableError(
             f"{type(saved.model).__name__} predicts nothing; fit a model with --target"
         )
-    out = out or Path(f"{path.stem}-predictions.csv")
+    out = out or write.named_after(path, "predictions")
     _write(console, out, write.prediction_batches(saved.model, X, ids), len(ids))
 
 
@@ -136,9 +158,9 @@ def impute(console, *, model_path, path, out, reading, beyond_range):
     with console.stage("filling"):
         imputed = saved.model.impute(X, return_std=True)
         fillings = write.fillings(saved.recipe, table, *imputed, within_range=not beyond_range)
-    count = sum(filling.n_gaps for filling in fillings.values())
-    console.say("1 gap was filled" if count == 1 else f"{count} gaps were filled")
-    out = out or Path(f"{path.stem}-filled.csv")
+    n_gaps = sum(filling.n_gaps for filling in fillings.values())
+    console.say(f"{count(n_gaps, 'gap was', 'gaps were')} filled")
+    out = out or write.named_after(path, "filled")
     _write(console, out, [write.imputed_columns(saved.recipe, table, fillings)], len(X))
 
 
@@ -172,7 +194,7 @@ def compare(console, *, path, out, reading, asked, components, models, time_limi
     result = _compared(console, ready, asked.seed, sizes, models=names, time_limit=time_limit)
     if out is not None:
         columns = {name: [getattr(row, name) for row in result.rows] for name in COMPARED}
-        console.wrote(write.write_batches(_folder(out) / "comparison.csv", [columns]))
+        console.wrote(write.write_batches(write.make_folder(out) / "comparison.csv", [columns]))
     console.text(str(result), {"recommendation": result.recommendation, "code": result.code})
 
 
@@ -201,25 +223,24 @@ def report(console, *, model_path, path, out, reading):
     score = _score(console, saved.model, X, ready)
     subject = Subject.of(saved.model, table, ready, asked, X, note=console.note)
     subject.score, subject.model_path = score, model_path
-    _conclude(console, subject, _write_report(console, out or Path("report.html"), subject))
+    _conclude(console, subject, _write_report(console, out or Path(write.REPORT), subject))
 
 
 def demo(console, *, out):
     """Fit, compare and report on bundled data with few labels and some gaps."""
     from gnomon.tools.demo import ASKED, COMPARED_MODELS, OPTIONS, hidden_accuracy, write_wine
 
-    folder = _folder(out)
+    folder = write.make_folder(out)
     path = console.wrote(write_wine(folder / "wine.csv"))
     console.say(f"{path}: 178 wines, 13 measurements, 15 labels, one cell in twenty empty")
     table, ready = _prepared(console, path, ASKED)
     model, X, _ = _fitted(console, ASKED, ready)
-    console.wrote(prepare.save_fit(model, folder / "model.gnomon", ready, ASKED))
     subject = _written(console, folder, model, table, ready, ASKED, X)
     result = _compared(console, ready, ASKED.seed, (2,), models=COMPARED_MODELS)
     console.say(result.recommendation)
     command = shlex.join(["gnomon", "fit", str(path), *OPTIONS, "--out", str(folder)])
     report_path = _write_report(
-        console, folder / "report.html", subject, command=command, comparison=result
+        console, folder / write.REPORT, subject, command=command, comparison=result
     )
     console.say(
         f"of the {178 - 15} labels that were hidden, {hidden_accuracy(subject):.1%} are found"
@@ -227,30 +248,16 @@ def demo(console, *, out):
     _conclude(console, subject, report_path.resolve())
 
 
-def inspect(console, *, model_path):
+def inspect(console, *, model_path, details):
     """Say what is in a model file."""
-    file, notes = modelfile.read(model_path, lambda file: (file, file.notes))
-    model = file.document["model"]
-    asked = notes.get("question", {})
-    pairs = {
-        "model": model["estimator"],
-        "format": file.document["format"],
-        "parameters": ", ".join(f"{k}={v}" for k, v in model["params"].items() if v is not None),
-        "target": asked.get("target"),
-        "attributes": ", ".join(model["attributes"]),
-        "versions": ", ".join(f"{k} {v}" for k, v in file.document["versions"].items()),
-        "arrays": f"{len(file.arrays)}, {sum(a.nbytes for a in file.arrays.values())} bytes",
-        "checksum": "right",
-    }
-    console.result({name: value for name, value in pairs.items() if value is not None})
+    from gnomon.tools.inspection import for_people, for_programs
 
+    def said(file):
+        if console.as_json:
+            return for_programs(file, model_path)
+        return for_people(file, model_path, describe=describe, details=details)
 
-def _folder(out):
-    folder = Path(out)
-    if folder.exists() and not folder.is_dir():
-        raise TableError(f"--out {out} is a file; a folder is wanted")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    console.result(modelfile.read(model_path, said))
 
 
 def _write_report(console, path, subject, *, command=None, comparison=None):
@@ -266,8 +273,8 @@ def _conclude(console, subject, report_path):
     n, d, q = subject.n_rows, subject.ready.X.shape[1], subject.Z.shape[1]
     name, labelled = type(subject.model).__name__, subject.labelled
     known = None if labelled is None else int(labelled.sum())
-    rows = f"{n}" if known is None else f"{n}, {known} labelled"
-    pairs = {"model": f"{name}, {q} dimensions", "rows": rows, "features": f"{d}"}
+    rows = f"{n:,}" if known is None else f"{n:,}, {known:,} labelled"
+    pairs = {"model": f"{name}, {count(q, 'dimension')}", "rows": rows, "features": f"{d:,}"}
     if subject.score is not None:
         pairs["held out"] = describe(subject.score)
     plain = {"model": name, "dimensions": q, "rows": n, "features": d, "labelled": known}
@@ -331,7 +338,10 @@ def _dimension(public, ready, note, progress):
     n, d = ready.X.shape
     guess = max(1, min(MOST_COMPONENTS, d - 1, n - 1))
     if n * d > LARGE:
-        note(f"the table is large, so {guess} dimensions were taken; say --components to change it")
+        note(
+            f"the table is large, so {count(guess, 'dimension was', 'dimensions were')} taken; "
+            "say --components to change it"
+        )
         return guess, None
     if ready.y is None:
         model = gnomon.PPCA(n_components="auto", random_state=0).fit(ready.X)
@@ -342,7 +352,8 @@ def _dimension(public, ready, note, progress):
         choice = gnomon.choose_dimension(ready.X, ready.y, target=ready.kind, **options)
     except ValueError as error:
         size = min(2, guess)
-        note(f"{size} dimensions were taken; they could not be chosen: {error}")
+        taken = count(size, "dimension was", "dimensions were")
+        note(f"{taken} taken, since the number could not be chosen: {error}")
         return size, None
     return choice.chosen.get(public, min(2, guess)), choice
 

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.decomposition import FactorAnalysis
 from sklearn.utils import check_array
 
+from gnomon._lazy import import_extra
 from gnomon.estimators import check_integer, check_option
 from gnomon.estimators.ppca import PPCA
 from gnomon.tools.compare.run import Settings, score_candidates
@@ -64,8 +65,7 @@ class DimensionChoice(NamedTuple):
         frame : pandas.DataFrame
             Columns model, n_components, mean, sd.
         """
-        import pandas
-
+        pandas = import_extra("pandas", "cli", "to_frame")
         return pandas.DataFrame(list(self.rows), columns=list(DimensionRow._fields))
 
     def plot(self, *, ax=None):

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
-from gnomon.exceptions import TableError
+from gnomon.exceptions import TableError, how_to_install
 
 # What a zip may grow to; a bomb of a few kilobytes would otherwise fill the memory.
 MAX_RATIO = 200
@@ -49,7 +49,7 @@ def _npz(path):
     if target.shape != matrix.shape[:1]:
         raise TableError(
             f"{path} has {names[0]!r} of shape {target.shape}; "
-            f"one value for each of the {matrix.shape[0]} rows is wanted"
+            f"one value a row is wanted, {matrix.shape[0]:,} in all"
         )
     return matrix, {"target": pa.chunked_array([pa.array(target)])}, None
 
@@ -86,7 +86,7 @@ def _h5ad(path):
     try:
         import anndata
     except ImportError as error:
-        raise TableError(f"{path} needs anndata: pip install 'gnomon[anndata]'") from error
+        raise TableError(f"{path} needs anndata: {how_to_install('anndata')}") from error
     data = anndata.read_h5ad(path)
     obs = pa.Table.from_pandas(data.obs.reset_index(names="cell"), preserve_index=False)
     matrix = sparse.csr_array(data.X) if sparse.issparse(data.X) else np.asarray(data.X)

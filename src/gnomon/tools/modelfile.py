@@ -19,7 +19,8 @@ import scipy
 import sklearn
 
 import gnomon
-from gnomon.exceptions import ModelFileError
+from gnomon.estimators import count
+from gnomon.exceptions import ModelFileError, how_to_install
 from gnomon.inference.checkpoint import write_atomically
 from gnomon.tools.encoding import ANY, Decoder, Encoder
 from gnomon.tools.table_model import TableModel
@@ -234,7 +235,7 @@ def _content(path) -> bytes:
             raise ModelFileError(f"is not a gnomon model file{_looks_like(start)}")
         size = _header_size(start)
         if size > min(MAX_HEADER, status.st_size - 8):
-            raise ModelFileError(f"is damaged: it announces a header of {size} bytes")
+            raise ModelFileError(f"is damaged: it announces a header of {count(size, 'byte')}")
         return start + file.read(os.fstat(file.fileno()).st_size - 9)
 
 
@@ -314,7 +315,7 @@ def _safetensors():
     try:
         import safetensors.numpy
     except ImportError as error:
-        raise ImportError("model files need safetensors: pip install 'gnomon[files]'") from error
+        raise ImportError(f"model files need safetensors: {how_to_install('files')}") from error
     return safetensors.numpy
 
 

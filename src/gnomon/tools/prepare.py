@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils import get_tags
 
 import gnomon
-from gnomon.estimators import kind_of, labelled_rows
+from gnomon.estimators import count, kind_of, labelled_rows
 from gnomon.exceptions import ModelFileError, TableError
 from gnomon.linalg.data import has_gaps
 from gnomon.tools import modelfile
@@ -143,17 +143,17 @@ def fill_gaps(model, X, recipe, note):
     """X as the model takes it: one that takes no gaps gets column means of the fit, and a note."""
     if get_tags(model).input_tags.allow_nan or not has_gaps(X):
         return X
-    gaps = int(np.isnan(X).sum())
-    note(f"{type(model).__name__} takes no gaps; {gaps} were filled with column means")
+    filled = count(int(np.isnan(X).sum()), "was", "were")
+    note(f"{type(model).__name__} takes no gaps; {filled} filled with column means")
     return without_gaps(X, recipe)
 
 
-def save_fit(model, path, ready: PreparedTable, asked: Question):
-    """The model file with the rule for its tables, and what the target was taken for."""
+def save_fit(model, path, ready: PreparedTable, asked: Question, facts=None):
+    """The model file with the rule for its tables, what the target was taken for, and facts."""
     links = None if asked.links is None else str(asked.links)
     question = asked._replace(links=links, task=ready.kind or asked.task)._asdict()
     notes = {"recipe": ready.recipe.to_notes(), "question": question}
-    return modelfile.save(model, path, notes=notes)
+    return modelfile.save(model, path, notes=notes | {"fit": facts or {}})
 
 
 def load_fit(path) -> SavedModel:

@@ -16,6 +16,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
+from gnomon.estimators import count
 from gnomon.exceptions import TableError
 from gnomon.tools.tables import NUMBER, Table, as_numbers, as_texts, column_kind
 
@@ -271,7 +272,9 @@ def indicators_of(feature: Feature, columns) -> np.ndarray:
 def _finite(values, where):
     infinite = int(np.isinf(values).sum())
     if infinite:
-        raise TableError(f"{where} has {infinite} infinite values; correct them or empty the cells")
+        raise TableError(
+            f"{where} has {count(infinite, 'infinite value')}; a number or an empty cell is wanted"
+        )
     return values
 
 
@@ -320,7 +323,7 @@ def _apply_matrix(recipe, table):
     if X is None or X.shape[1] != len(recipe.matrix_names):
         width = len(table.features)
         raise TableError(
-            f"{table.path} has a matrix of {width} columns; "
+            f"{table.path} has a matrix of {count(width, 'column')}; "
             f"the model was fitted on {len(recipe.matrix_names)}"
         )
     if recipe.matrix_scale is None:
@@ -338,4 +341,4 @@ def _because(left_out):
 
 def _some(texts, most=3):
     shown = ", ".join(repr(text) for text in sorted(texts)[:most])
-    return shown + (f" and {len(texts) - most} more texts" if len(texts) > most else "")
+    return shown + (f" and {count(len(texts) - most, 'more text')}" if len(texts) > most else "")

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gnomon.exceptions import TableError, how_to_install
+
 try:
     import pyarrow as pa
 except ImportError as error:
-    raise ImportError("tables need pyarrow: pip install 'gnomon[cli]'") from error
+    raise ImportError(f"tables need pyarrow: {how_to_install('cli')}") from error
 import pyarrow.compute as pc
-
-from gnomon.exceptions import TableError
 
 # Larger files are read in batches; the matrix then lies in a file of its own.
 STREAM_ABOVE = 2**29

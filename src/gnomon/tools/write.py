@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from gnomon.linalg.data import slices
 from gnomon.tools.recipe import Feature, Recipe, indicators_of
 from gnomon.tools.tables import (
     BATCH_ROWS,
+    COMPRESSED,
     MICROSECONDS_OF_A_DAY,
     NUMBER,
     as_numbers,
@@ -24,6 +26,52 @@ from gnomon.tools.tables import (
 # A spreadsheet runs cells that begin like this; a quote before them keeps them text. Numbers,
 # as the class -1, do no harm.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
+PARQUET = (".parquet", ".pq")
+# The files of a fit.
+MODEL, REPORT = "model.gnomon", "report.html"
+TABLES = ("embedding.csv", "embedding.parquet", "predictions.csv", "predictions.parquet")
+
+
+def suffix_for(path) -> str:
+    """The suffix of what is written about a table: parquet for parquet, else csv."""
+    return ".parquet" if path.suffix.lower() in PARQUET else ".csv"
+
+
+def stem_of(path) -> str:
+    """The name of a table without its suffix, and that of its compression."""
+    return Path(path.stem).stem if path.suffix.lower() in COMPRESSED else path.stem
+
+
+def named_after(path, ending) -> Path:
+    """A file in the working directory for what a model says of a table."""
+    return Path(f"{stem_of(path)}-{ending}{suffix_for(path)}")
+
+
+def place(path, out=None) -> Path:
+    """The folder for a fit: the one given, or one named after the table that holds nothing else."""
+    folder = Path(f"{stem_of(path)}-map") if out is None else Path(out)
+    if folder.exists() and not folder.is_dir():
+        raise TableError(f"{folder} is a file; a folder is wanted, name one with --out")
+    if out is None and folder.exists() and not (folder / MODEL).exists() and any(folder.iterdir()):
+        raise TableError(
+            f"the folder {folder} holds something else than a result of gnomon fit; "
+            "name another one with --out"
+        )
+    return folder
+
+
+def make_folder(out) -> Path:
+    """The folder, made if it is not there."""
+    folder = place(None, out)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def clear(folder):
+    """Remove what an earlier fit left: it is not of the model that is written now."""
+    if (folder / MODEL).exists():
+        for name in (*TABLES, REPORT):
+            (folder / name).unlink(missing_ok=True)
 
 
 def write_batches(path, batches: Iterable[dict]):
@@ -31,18 +79,22 @@ def write_batches(path, batches: Iterable[dict]):
 
     The path "-" is csv on standard output.
     """
-    tables = (pa.table({k: pa.array(v, from_pandas=True) for k, v in b.items()}) for b in batches)
+    tables = (pa.table({name: _arrow(v) for name, v in batch.items()}) for batch in batches)
     if str(path) == "-":
         _write_csv(sys.stdout.buffer, tables)
         return path
-    if not str(path).endswith((".csv", ".tsv", ".txt", ".parquet", ".pq")):
+    if not str(path).endswith((".csv", ".tsv", ".txt", *PARQUET)):
         raise TableError(f"--out {path}: accepted are csv and parquet files, or - for the screen")
     with atomic_file(path) as file:
-        if str(path).endswith((".parquet", ".pq")):
+        if str(path).endswith(PARQUET):
             _write_parquet(file, tables)
         else:
             _write_csv(file, tables, "\t" if str(path).endswith(".tsv") else ",")
     return path
+
+
+def _arrow(values):
+    return values if isinstance(values, pa.Array) else pa.array(values, from_pandas=True)
 
 
 def row_batches(n_rows, rows=None):
@@ -62,6 +114,8 @@ def latent(model, X):
 
 def embedding_batches(model, X, ids, target=None):
     """Names of the rows, coordinates, their standard deviations, and the target if given."""
+    # As a whole: a part without a label would have another type than the rest.
+    target = {name: _arrow(values) for name, values in (target or {}).items()}
     for part in row_batches(X.shape[0]):
         Z, covariance = latent(model, X[part])
         columns = {"row": ids[part]}
@@ -69,7 +123,7 @@ def embedding_batches(model, X, ids, target=None):
         if covariance is not None:
             sd = np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
             columns |= {f"sd{j + 1}": sd[:, j] for j in range(Z.shape[1])}
-        yield columns | {name: values[part] for name, values in (target or {}).items()}
+        yield columns | {name: values[part] for name, values in target.items()}
 
 
 def prediction_batches(model, X, ids, rows=None):

@@ -9,8 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from gnomon._lazy import import_extra
 from gnomon.displays.style import GREY, axes_or_new, colour, marker
-from gnomon.estimators import check_option
+from gnomon.estimators import check_option, count
 from gnomon.tools.compare.trials import Outcome, Row
 
 HEADINGS = ("model", "q", "score", "sd", "vs leader", "p", "", "seen", "shuffled", "seconds", "MB")
@@ -81,8 +82,7 @@ class Comparison:
         frame : pandas.DataFrame
             The columns are the fields of `Row`.
         """
-        import pandas
-
+        pandas = import_extra("pandas", "cli", "to_frame")
         return pandas.DataFrame(list(self.rows), columns=list(Row._fields))
 
     def snippet(self) -> str:
@@ -190,8 +190,7 @@ def recommend(rows, leader, measure, structure_p, structure) -> str:
     """One sentence: what to use, or that there is nothing to find, and why."""
     if leader is None:
         return "Nothing could be scored: every candidate failed or the time was too short."
-    plural = "" if leader.n_components == 1 else "s"
-    name = f"{leader.model} with {leader.n_components} component{plural}"
+    name = f"{leader.model} with {count(leader.n_components, 'component')}"
     shuffled = "" if math.isnan(leader.control) else f", {leader.control:.3f} with shuffled labels"
     if not structure:
         return (
@@ -200,7 +199,7 @@ def recommend(rows, leader, measure, structure_p, structure) -> str:
         )
     return (
         f"Use {name}: {measure} {leader.score:.3f} (sd {leader.sd:.3f} over "
-        f"{leader.n_splits} splits){shuffled}; {_standing(rows, leader)}."
+        f"{count(leader.n_splits, 'split')}){shuffled}; {_standing(rows, leader)}."
     )
 
 

@@ -21,6 +21,7 @@ from gnomon.estimators import (
     as_floats,
     check_integer,
     check_option,
+    count,
     kind_of,
     labelled_rows,
     permuted_labels,
@@ -92,7 +93,7 @@ def read_problem(X, y, *, target="auto", links=None, chunks=None, transductive="
     )
     y = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
     if len(y) != X.shape[0]:
-        raise ValueError(f"y has {len(y)} rows, X has {X.shape[0]}; both must be equal")
+        raise ValueError(f"y has {count(len(y), 'row')}, X has {X.shape[0]}; both must be equal")
     chunks = None if chunks is None else np.asarray(chunks)
     if links is not None and not isinstance(links, Links):
         links = Links(links)
@@ -105,7 +106,9 @@ def read_problem(X, y, *, target="auto", links=None, chunks=None, transductive="
 def _check_enough(problem):
     known = problem.labelled.sum()
     if known < 4:
-        raise ValueError(f"y has {known} labelled rows; at least 4 are needed to compare on")
+        raise ValueError(
+            f"y has {count(known, 'labelled row')}; at least 4 are needed to compare on"
+        )
     if problem.kind == "classes" and problem.n_classes < 2:
         raise ValueError("y has one class with labelled rows; at least 2 classes are needed")
 

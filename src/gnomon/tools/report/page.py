@@ -18,6 +18,7 @@ import pyarrow as pa
 from jinja2 import Environment
 
 import gnomon
+from gnomon.estimators import count
 from gnomon.inference.checkpoint import write_atomically
 from gnomon.tools import modelfile
 from gnomon.tools.compare.scoring import Score
@@ -143,10 +144,11 @@ def render(subject: Subject, *, command="", notes=(), comparison=None) -> str:
 def steps(subject) -> list[str]:
     """What was done to the data, a line each."""
     recipe, asked = subject.ready.recipe, subject.asked
-    lines = [f"Read {subject.n_rows:,} rows from {subject.table.path.name}."]
+    lines = [f"Read {count(subject.n_rows, 'row')} from {subject.table.path.name}."]
     if recipe.matrix_names:
-        how = "divided by their standard deviations" if recipe.scaled else "taken as they are"
-        lines.append(f"The {len(recipe.matrix_names)} columns of its matrix were {how}.")
+        how = "divided by the standard deviation" if recipe.scaled else "taken unchanged"
+        columns = count(len(recipe.matrix_names), "column was", "columns were")
+        lines.append(f"Of its matrix, {columns} {how}.")
     else:
         lines += _column_steps(recipe)
     if asked.target is not None:

@@ -7,6 +7,8 @@ nothing has a style attribute, which the page's policy would refuse.
 import numpy as np
 from markupsafe import Markup, escape
 
+from gnomon.estimators import count
+
 # Of a chart in its own units: its width, room for names and numbers beside it, height of a bar.
 WIDTH, LEFT, RIGHT, ROW = 560, 190, 70, 22
 # Where a plot with axes has its left and lower end.
@@ -21,18 +23,22 @@ def facts(subject):
     """Large figures at the top."""
     n, d = subject.ready.X.shape
     pairs = [
-        (f"{subject.n_rows:,}", "rows"),
-        (f"{d:,}", "features"),
-        (f"{subject.Z.shape[1]}", "dimensions"),
+        _fact(subject.n_rows, "row"),
+        _fact(d, "feature"),
+        _fact(subject.Z.shape[1], "dimension"),
     ]
     if subject.ready.y is not None:
-        pairs.append((f"{int(subject.labelled.sum()):,}", "labelled rows"))
+        pairs.append(_fact(int(subject.labelled.sum()), "labelled row"))
     gaps = gap_counts(subject).sum()
     if gaps:
         pairs.append((f"{gaps / (n * d):.1%}", "of the cells are gaps"))
     if subject.score is not None:
         pairs.append((f"{subject.score.value:.3f}", f"held-out {subject.score.name}"))
     return pairs
+
+
+def _fact(n, noun):
+    return tuple(count(n, noun).split(" ", 1))
 
 
 def picture_hint(subject):
@@ -52,7 +58,7 @@ def score(subject):
     rows = [("this model", found.value, low, high)]
     sentence = (
         f"On rows it had not seen, the {name} is {found.value:.3f}; "
-        f"the 95 % interval is {low:.3f} to {high:.3f} ({found.n_rows} rows)."
+        f"the 95 % interval is {low:.3f} to {high:.3f} ({count(found.n_rows, 'row')})."
     )
     if found.control is not None:
         rows.append(("permuted labels", found.control, None, None))
@@ -94,8 +100,9 @@ def labels(subject):
         extra = [int((open_rows == name).sum()) for name in names]
         texts = [f"{text} + {e}" if e else text for text, e in zip(texts, extra, strict=True)]
         pale, more = counts + extra, "; lighter: rows without a label that are predicted so"
+    of = f"of {count(len(subject.ready.y), 'row')}"
     return {
-        "sentence": f"{len(given)} of {len(subject.ready.y)} rows have a label{more}.",
+        "sentence": f"{count(len(given), f'{of} has', f'{of} have')} a label{more}.",
         "chart": draw_bars(names, counts, texts, pale=pale),
     }
 
@@ -179,7 +186,7 @@ def loadings(subject):
     pairs = {j: zip(components[:, j], sd[:, j], strict=True) for j in top}
     rows = [{"name": names[j], "cells": [_cell(*c, greatest) for c in pairs[j]]} for j in top]
     left = len(names) - len(top)
-    more = f" {left} features with smaller ones are left out." if left else ""
+    more = f" {count(left, 'feature has', 'features have')} smaller ones." if left else ""
     return {
         "hint": "Loadings: how much a feature moves when an axis moves by one." + more,
         "names": [f"z{k + 1}" for k in range(len(components))],
@@ -274,7 +281,8 @@ def _gaps(subject):
     top = [j for j in np.argsort(-counts, kind="stable")[:MOST_ROWS] if counts[j]]
     names = [subject.ready.recipe.names[j] for j in top]
     svg = draw_bars(names, counts[top], [f"{counts[j] / n:.1%}" for j in top])
-    text = f"{int(counts.sum()):,} cells are empty, in {int((counts > 0).sum())} features."
+    features = count(int((counts > 0).sum()), "feature")
+    text = f"{count(int(counts.sum()), 'cell is', 'cells are')} empty, in {features}."
     return {"key": "gaps", "title": "Gaps", "text": text, "svg": svg}
 
 
