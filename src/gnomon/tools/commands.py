@@ -159,7 +159,7 @@ def impute(console, *, model_path, path, out, reading, beyond_range):
         imputed = saved.model.impute(X, return_std=True)
         fillings = write.fillings(saved.recipe, table, *imputed, within_range=not beyond_range)
     n_gaps = sum(filling.n_gaps for filling in fillings.values())
-    console.say(f"{count(n_gaps, 'gap was', 'gaps were')} filled")
+    console.say(f"{count(n_gaps, 'gap')} filled")
     out = out or write.named_after(path, "filled")
     _write(console, out, [write.imputed_columns(saved.recipe, table, fillings)], len(X))
 
