@@ -16,7 +16,7 @@ pa = pytest.importorskip("pyarrow")
 from pyarrow import csv, parquet
 from typer.testing import CliRunner
 
-from gnomon.tools import commands, modelfile, tables
+from gnomon.tools import commands, modelfile, prepare, tables
 from gnomon.tools.cli import app
 
 KINDS = np.array(["setosa", "versicolor", "virginica"], dtype=object)
@@ -832,3 +832,141 @@ def test_the_demo_shows_it_all(tmp_path):
         "predictions.csv",
         "report.html",
     }
+
+
+@pytest.fixture
+def spectra(tmp_path):
+    """Rows of light at some wavelengths, and three numbers, of which some are not measured."""
+    rng = np.random.default_rng(0)
+    amounts = rng.gamma(4, 0.25, (80, 3))
+    peaks = np.exp(-((np.linspace(0, 1, 12) - np.array([[0.2], [0.5], [0.8]])) ** 2) / 0.02)
+    light = amounts @ peaks + 0.02 * rng.standard_normal((80, 12))
+    columns = {f"nm {700 + 10 * j}": light[:, j] for j in range(12)}
+    measured = amounts + np.array([0.02, 0.1, 0.3]) * rng.standard_normal((80, 3))
+    measured[50:] = np.nan
+    measured[40:50, 1] = np.nan
+    columns |= dict(zip(("fat", "water", "protein"), measured.T, strict=True))
+    columns["ripe"] = np.where(amounts[:, 0] > 1, "yes", "no")
+    columns["sweet"] = amounts[:, 1] > 1
+    arrays = {name: pa.array(v, from_pandas=True) for name, v in columns.items()}
+    csv.write_csv(pa.table(arrays), tmp_path / "spectra.csv")
+    return tmp_path / "spectra.csv"
+
+
+THREE = ("--target", "fat", "--target", "water", "--target", "protein")
+LABELS = ("--target", "ripe", "--target", "sweet")
+
+
+def test_no_target_of_several_is_a_feature(spectra, tmp_path):
+    out, leave = tmp_path / "out", ("--ignore", "ripe", "--ignore", "sweet")
+    run("fit", spectra, *THREE, *leave, "-k", "2", "--out", out)
+    found = prepare.load_fit(out / "model.gnomon")
+    assert found.recipe.names == [f"nm {700 + 10 * j}" for j in range(12)]
+    assert found.asked.targets == ("fat", "water", "protein")
+    assert found.model.target_coding_.center.shape == (3,)
+
+
+@pytest.mark.parametrize("model", ["sppca", "kernel-sppca", "bsdr"])
+def test_several_numbers_are_predicted_each_with_its_deviation(spectra, tmp_path, model):
+    out, leave = tmp_path / "out", ("--ignore", "ripe", "--ignore", "sweet")
+    run("fit", spectra, *THREE, *leave, "-k", "2", "-m", model, "--out", out)
+    found = rows(out / "predictions.csv")
+    names = [f"{part} {name}" for name in THREE[1::2] for part in ("predicted", "sd")]
+    assert list(found) == ["row", *names]
+    # Rows 41 to 50 lack one of three, those after all.
+    assert found["row"] == list(range(41, 81))
+    assert 0 < np.mean(found["sd fat"]) < np.mean(found["sd protein"])
+    again = run("predict", out / "model.gnomon", spectra, "--out", tmp_path / "p.csv")
+    assert "80" in again.stdout
+    assert_allclose(rows(tmp_path / "p.csv")["sd water"][40:], found["sd water"])
+    assert list(rows(out / "embedding.csv"))[-3:] == ["fat", "water", "protein"]
+
+
+def test_one_number_is_predicted_with_its_deviation(spectra, tmp_path):
+    leave = [part for name in ("water", "protein", "ripe", "sweet") for part in ("--ignore", name)]
+    run("fit", spectra, "--target", "fat", *leave, "-k", "2", "--out", tmp_path / "out")
+    assert list(rows(tmp_path / "out" / "predictions.csv")) == ["row", "predicted", "sd"]
+
+
+@pytest.mark.parametrize("model", ["sppca", "kernel-sppca", "bsdr"])
+def test_several_columns_of_yes_and_no_are_labels(spectra, tmp_path, model):
+    text = spectra.read_text().splitlines()
+    text[60:] = [line.rsplit(",", 2)[0] + ",," for line in text[60:]]
+    spectra.write_text("\n".join(text))
+    out = tmp_path / "out"
+    leave = [part for name in THREE[1::2] for part in ("--ignore", name)]
+    run("fit", spectra, *LABELS, *leave, "-k", "2", "-m", model, "--out", out)
+    found = rows(out / "predictions.csv")
+    score = {"sppca": ["score"], "kernel-sppca": [], "bsdr": ["probability"]}[model]
+    parts = ("predicted", *score)
+    assert list(found) == ["row", *(f"{p} {n}" for n in ("ripe", "sweet") for p in parts)]
+    assert set(found["predicted ripe"]) <= {0, 1}
+    for part in score:
+        assert 0 <= min(found[f"{part} ripe"]) <= max(found[f"{part} ripe"]) <= 1
+
+
+def test_every_command_takes_several_targets(spectra, tmp_path):
+    out, leave = tmp_path / "out", ("--ignore", "ripe", "--ignore", "sweet")
+    run("fit", spectra, *THREE, *leave, "--out", out)
+    model = out / "model.gnomon"
+    page = (out / "report.html").read_text()
+    assert "targets &#39;fat&#39;, &#39;water&#39;, &#39;protein&#39;" in page
+    run("report", model, spectra, "--out", tmp_path / "again.html")
+    run("transform", model, spectra, "--out", tmp_path / "z.csv")
+    assert "'fat', 'water', 'protein'" in run("inspect", model).stdout
+    few = ("--components", "2", "--models", "PCA,SPPCA")
+    assert "SPPCA" in run("compare", spectra, *THREE, *leave, *few).stdout
+
+
+def test_the_code_of_the_report_reads_the_same_targets(spectra, tmp_path):
+    out, leave = tmp_path / "out", ("--ignore", "ripe", "--ignore", "sweet")
+    run("fit", spectra, *THREE, *leave, "-k", "2", "--out", out)
+    page = (out / "report.html").read_text()
+    code = html.unescape(re.search(r"import gnomon\n.*?\n</", page, re.S)[0])
+    found: dict = {}
+    exec(code.rpartition("\n")[0], found)
+    assert found["table"].y.shape == (80, 3)
+    assert_allclose(found["Z"][:, 0], rows(out / "embedding.csv")["z1"], atol=1e-6)
+
+
+def test_a_table_without_one_of_the_targets_has_a_report(spectra, tmp_path):
+    out, leave = tmp_path / "out", ("--ignore", "ripe", "--ignore", "sweet")
+    run("fit", spectra, *THREE, *leave, "-k", "2", "--out", out)
+    csv.write_csv(csv.read_csv(spectra).drop(["water"]), tmp_path / "less.csv")
+    run("report", out / "model.gnomon", tmp_path / "less.csv", "--out", tmp_path / "less.html")
+
+
+def test_targets_of_different_kinds_are_refused(spectra, text):
+    out = ("--out", "nowhere")
+    mixed = fails("fit", spectra, "--target", "fat", "--target", "ripe", *out)
+    assert "of different kinds: 'fat' holds numbers, 'ripe' holds yes and no" in mixed
+    assert "'fat' is given more than once" in fails("fit", spectra, *THREE, "-t", "fat", *out)
+    classes = text(
+        "a,b,c,d\n" + "\n".join(f"{i},{i % 3}.5,{'xyz'[i % 3]},{i * i}" for i in range(9))
+    )
+    refused = fails("fit", classes, "-t", "b", "-t", "c", *out)
+    assert "the target 'c' holds classes; several targets are all numbers" in refused
+    refused = fails("fit", classes, "-t", "b", "-t", "d", "--task", "classes", *out)
+    assert "--task classes is for one target" in refused
+    refused = fails("fit", spectra, "-t", "fat", "--task", "multilabel", *out)
+    assert "--task multilabel is for several targets" in refused
+    refused = fails("fit", spectra, "-t", "fat", "-t", "ripe", "--task", "multilabel", *out)
+    assert "the target 'fat' has" in refused
+    refused = fails("fit", spectra, *THREE, "-m", "dcagm", *out)
+    assert "dcagm predicts classes; 'fat', 'water', 'protein' hold numbers" in refused
+
+
+def test_a_gap_is_an_empty_cell_of_the_table(text, tmp_path):
+    soils = ["sand", "clay", "loam", "peat", "rock"]
+    lines = [f"{i % 7},{i * i % 11},{soils[i % 5]}" for i in range(40)]
+    lines[3], lines[8] = "3,9,", "1,,"
+    table, out = text("\n".join(["a,b,soil", *lines])), tmp_path / "out"
+    run("fit", table, "-k", "2", "--out", out)
+    page = (out / "report.html").read_text()
+    assert "3 cells are empty, in 2 columns." in page
+    assert "2.5%</" in page, "three of 120"
+    notes = run("fit", table, "-t", "a", "-m", "kernel-sppca", "-k", "2", "--out", out).stderr
+    assert "KernelSPPCA takes no gaps; 3 were filled" in notes
+    run("fit", table, "-k", "2", "--out", out)
+    filled = run("impute", out / "model.gnomon", table, "--out", tmp_path / "filled.csv")
+    assert "3 gaps filled" in filled.stderr

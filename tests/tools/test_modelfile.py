@@ -242,6 +242,8 @@ def rule(feature=(), **fields):
     return {"dict": [[key, value] for key, value in parts.items()]}
 
 
+QUESTIONS = [("target", 5), ("target", {}), ("target", [5]), ("id", 1), ("ignore", [1])]
+QUESTIONS += [("ignore", {}), ("task", 2), ("command", "id")]
 RULES = [
     notes_with(1),
     notes_with({"dict": []}),
@@ -433,6 +435,9 @@ def test_a_right_rule_with_right_numbers_is_taken(tmp_path):
     notes = {"recipe": parts, "question": {"task": "auto"}}
     path = modelfile.save(Stub(), tmp_path / "m.gnomon", notes=notes)
     assert repr(modelfile.load(path)) == "TableModel(Stub, of the columns 'a')"
+    for name, value in QUESTIONS:
+        asked = notes | {"question": {"task": "auto", name: value}}
+        assert "a rule for tables" in refuse(modelfile.save(Stub(), path, notes=asked))
     for name, value in {"low": "text", "whole": 1, "levels": [1], "column": 1, "scale": 1}.items():
         parts["features"] = [feature | {name: value}]
         assert "a rule for tables" in refuse(modelfile.save(Stub(), path, notes=notes))

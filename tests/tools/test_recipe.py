@@ -5,8 +5,9 @@ from scipy import sparse
 
 pytest.importorskip("pyarrow")
 from gnomon.exceptions import TableError
+from gnomon.linalg import data
 from gnomon.tools import modelfile, recipe, tables
-from gnomon.tools.recipe import Recipe, apply, plan
+from gnomon.tools.recipe import Recipe, apply, gap_counts, plan
 from gnomon.tools.tables import open_table
 
 
@@ -197,3 +198,21 @@ def test_a_constant_column_of_a_matrix_is_not_blown_up(tmp_path, make):
         sparse.save_npz(tmp_path / "t.npz", make(X))
     rule = plan(open_table(tmp_path / "t.npz"), scale="standard")
     assert_allclose(rule.matrix_scale, [1, X[:, 1].std()])
+
+
+def test_gaps_are_counted_in_cells_of_the_table(table, monkeypatch):
+    t = table("a,soil,b\n1,sand,1\n,clay,2\n3,loam,3\n,peat,4\n4,,6\n")
+    rule = plan(t)
+    X = apply(rule, t)
+    assert int(np.isnan(X).sum()) == 5
+    assert gap_counts(rule, X) == {"a": 2, "soil": 1}
+    assert gap_counts(rule, X[:4]) == {"a": 2}
+    many = np.repeat(X, 100, axis=0)
+    monkeypatch.setattr(data, "BLOCK_ENTRIES", 7)
+    assert gap_counts(rule, many) == {"a": 200, "soil": 100}
+
+
+def test_a_sparse_matrix_has_no_gaps():
+    rule = Recipe([], ["u", "v"], None, None, {}, False)
+    assert gap_counts(rule, sparse.csr_array(np.eye(2))) == {}
+    assert gap_counts(rule, np.array([[1.0, np.nan]])) == {"v": 1}

@@ -67,6 +67,7 @@ def folder(tmp_path_factory):
     fit(folder, "classes-csv", target="kind")
     fit(folder, "classes-parquet", target="kind")
     fit(folder, "numeric-csv", target="price", ignore=("kind",))
+    fit(folder, "several-csv", target=("price", "size"), ignore=("kind",))
     fit(folder, "bsdr-csv", target="kind", model="bsdr")
     return folder
 
@@ -164,6 +165,16 @@ def test_options_go_to_the_model(folder):
     found = model.predict(messy(), return_std=True)
     for part, expected in zip(found, model.model.predict(X, return_std=True), strict=True):
         assert_allclose(part, expected, rtol=1e-12)
+
+
+def test_several_targets_are_predicted_and_scored(folder):
+    model, frame = load(folder, "several-csv"), messy()
+    expected = written(folder, "predict", "several-csv", folder / "t.csv").to_pandas()
+    assert_allclose(
+        model.predict(frame), expected[["predicted price", "predicted size"]], rtol=1e-12
+    )
+    assert repr(model).startswith("TableModel(SPPCA for 'price', 'size', of the columns 'count'")
+    assert model.score(frame) == model.score(folder / "t.csv") <= 1
 
 
 def test_it_has_what_its_model_has(folder):

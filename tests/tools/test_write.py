@@ -102,3 +102,22 @@ def test_predictions_of_some_rows_have_the_probabilities_of_the_classes(fitted, 
     assert found["predicted"].tolist() == model.predict(X[rows]).tolist()
     assert_allclose(found["p(b)"], model.predict_proba(X[rows])[:, 1])
     assert_allclose(found["probability"], model.predict_proba(X[rows]).max(axis=1))
+
+
+def test_predictions_of_numbers_have_standard_deviations(rng):
+    X = rng.normal(size=(50, 4))
+    model = gnomon.SPPCA(2, supervision=0.5).fit(X, X[:, 0] + 0.1 * rng.normal(size=50))
+    found = joined(prediction_batches(model, X, np.arange(50), kind="numeric", names=("y",)))
+    mean, std = model.predict(X, return_std=True)
+    assert list(found) == ["row", "predicted", "sd"]
+    assert_allclose(found["predicted"], mean)
+    assert_allclose(found["sd"], std)
+
+
+def test_several_targets_are_written_under_their_names(rng):
+    X = rng.normal(size=(50, 4))
+    model = gnomon.SPPCA(2, supervision=0.5).fit(X, (X[:, :2] > 0).astype(int))
+    what = {"kind": "multilabel", "names": ("u", "v")}
+    found = joined(prediction_batches(model, X, np.arange(50), **what))
+    assert list(found) == ["row", "predicted u", "score u", "predicted v", "score v"]
+    assert_allclose(found["predicted v"], found["score v"] > 0.5)

@@ -34,8 +34,13 @@ TableFile = Annotated[
 ]
 ModelFile = Annotated[Path, typer.Argument(help="A file that `gnomon fit` wrote.")]
 Target = Annotated[
-    str | None,
-    typer.Option("--target", "-t", help="Column to explain; empty cells are unlabelled."),
+    list[str] | None,
+    typer.Option(
+        "--target",
+        "-t",
+        help="Column to explain; empty cells are unlabelled. Give it once for each of several "
+        "numbers, or of several columns of yes and no.",
+    ),
 ]
 Id = Annotated[str | None, typer.Option("--id", help="Column with the names of the rows.")]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.")]
@@ -44,7 +49,9 @@ Separator = Annotated[
     str | None, typer.Option(help="Between cells of a text file; found if not given.")
 ]
 Decimal = Annotated[str, typer.Option(help="Decimal point of a text file.")]
-Task = Annotated[str, typer.Option(help="What the target is: auto, classes or numeric.")]
+Task = Annotated[
+    str, typer.Option(help="What the target is: auto, classes, numeric or multilabel.")
+]
 Unlabelled = Annotated[
     str | None, typer.Option(help="Value of the target that means no label, besides empty cells.")
 ]
@@ -165,7 +172,7 @@ _of_model(
 )
 _of_model(
     "predict",
-    "Predict the target of the rows of a table, with probabilities for classes.",
+    "Predict the target of a table's rows: classes with probabilities, numbers with deviations.",
     "wine/model.gnomon new.csv",
 )
 _of_model(

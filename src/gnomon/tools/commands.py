@@ -82,11 +82,11 @@ def _written(console, folder, model, table, ready, asked, X):
     write.clear(write.make_folder(folder))
     file, suffix = folder / write.MODEL, write.suffix_for(table.path)
     console.wrote(prepare.save_fit(model, file, ready, asked, _facts(table, ready)))
-    more = {} if ready.y is None else {asked.target: ready.y}
+    more = {} if ready.y is None else prepare.target_columns(asked, ready.y)
     with console.stage("placing the rows"):
         batches = write.embedding_batches(model, X, ready.ids, more)
         console.wrote(write.write_batches(folder / f"embedding{suffix}", batches))
-    _write_predictions(console, folder / f"predictions{suffix}", model, X, ready)
+    _write_predictions(console, folder / f"predictions{suffix}", model, X, ready, asked)
     # The score takes longest and may be interrupted: the model is kept before, and with it after.
     score = _score(console, model, X, ready)
     prepare.save_fit(model, file, ready, asked, _facts(table, ready, score))
@@ -109,15 +109,16 @@ def _facts(table, ready, score=None) -> dict:
     return facts
 
 
-def _write_predictions(console, path, model, X, ready):
-    """Predictions for the rows without a label, if there are any."""
+def _write_predictions(console, path, model, X, ready, asked):
+    """Predictions for the rows that lack a label, or one of several, if there are any."""
     if ready.y is None or not hasattr(model, "predict"):
         return
     rows = np.flatnonzero(~ready.labelled)
     if len(rows) == 0:
         return
     with console.stage("predicting"):
-        batches = write.prediction_batches(model, X, ready.ids, rows)
+        what = {"kind": ready.kind, "names": asked.targets}
+        batches = write.prediction_batches(model, X, ready.ids, rows, **what)
         console.wrote(write.write_batches(path, batches))
 
 
@@ -145,7 +146,8 @@ def predict(console, *, model_path, path, out, reading):
             f"{type(saved.model).__name__} predicts nothing; fit a model with --target"
         )
     out = out or write.named_after(path, "predictions")
-    _write(console, out, write.prediction_batches(saved.model, X, ids), len(ids))
+    what = {"kind": saved.asked.task, "names": saved.asked.targets}
+    _write(console, out, write.prediction_batches(saved.model, X, ids, **what), len(ids))
 
 
 def impute(console, *, model_path, path, out, reading, beyond_range):
@@ -326,8 +328,10 @@ def _check(name, asked, ready):
         raise TableError(f"--model {name!r}; accepted are auto, {', '.join(MODELS)}")
     if name in ("dcagm", "bsdr") and ready.y is None:
         raise TableError(f"--model {name} learns from labels; name their column with --target")
-    if name == "dcagm" and ready.kind == "numeric":
-        raise TableError(f"--model dcagm predicts classes; {asked.target!r} holds numbers")
+    if name == "dcagm" and ready.kind in ("numeric", "multilabel"):
+        what = "numbers" if ready.kind == "numeric" else "yes and no"
+        held = f"{', '.join(map(repr, asked.targets))} hold{'s' * (len(asked.targets) == 1)}"
+        raise TableError(f"--model dcagm predicts classes; {held} {what}")
     for option, only in (("links", "prpca"), ("chunks", "dcagm")):
         if getattr(asked, option) is not None and name != only:
             raise TableError(f"--{option} is for {only}, not for {name}")

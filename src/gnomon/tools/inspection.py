@@ -60,11 +60,16 @@ def _steps(params):
     return [step["estimator"] if isinstance(step, dict) else step for step in steps]
 
 
+def _names(asked) -> tuple:
+    """None, one or several names that the question has for a role."""
+    return () if asked is None else (asked,) if isinstance(asked, str) else tuple(asked)
+
+
 def _columns(recipe, asked):
     """Name, use and levels of every column of the table; None without a rule for tables."""
     if recipe is None:
         return None
-    roles = {asked.get(part): role for part, role in ROLES.items() if asked.get(part)}
+    roles = {name: role for part, role in ROLES.items() for name in _names(asked.get(part))}
     ignored = dict.fromkeys(asked.get("ignore", ()), "by --ignore")
     found = [{"name": name, "use": role} for name, role in roles.items()]
     for feature in recipe["features"]:
@@ -105,7 +110,8 @@ def _model(known):
     text += "" if d is None else f" from {count(d, 'feature')}"
     text += "" if known["steps"] is None else f": {', '.join(map(str, known['steps']))}"
     if known["target"] is not None:
-        text += f", for {TASKS.get(known['task'], 'the target')} {known['target']!r}"
+        targets = ", ".join(map(repr, _names(known["target"])))
+        text += f", for {TASKS.get(known['task'], 'the target')} {targets}"
     about = getattr(gnomon, name).__doc__ if name in gnomon.__all__ else None
     return text + (f"\n{about.splitlines()[0]}" if about else "")
 

@@ -1,6 +1,8 @@
 """From a table and a question to what a model takes, and the files that keep both."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,10 +13,12 @@ from gnomon.estimators import count, kind_of, labelled_rows
 from gnomon.exceptions import ModelFileError, TableError
 from gnomon.linalg.data import has_gaps
 from gnomon.tools import modelfile
-from gnomon.tools.recipe import SCALES, Recipe, apply, plan
+from gnomon.tools.recipe import SCALES, Recipe, apply, gap_counts, plan
 from gnomon.tools.tables import Table, as_numbers, as_texts, as_values, column_kind, open_table
 
-TASKS = ("auto", "classes", "numeric")
+TASKS = ("auto", "classes", "numeric", "multilabel")
+# Words for a label that a row has or has not, in lower case.
+WORDS = {"yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
 # So many classes are usual; more in a column of numbers may be measurements, and it is said.
 MANY_CLASSES = 20
 
@@ -23,7 +27,7 @@ class Question(NamedTuple):
     """What is asked of a table."""
 
     model: str = "auto"
-    target: str | None = None
+    target: str | tuple[str, ...] | None = None
     task: str = "auto"
     components: int | str = "auto"
     unlabelled: str | None = None
@@ -34,6 +38,13 @@ class Question(NamedTuple):
     supervision: float | str | None = None
     scale: str = "auto"
     seed: int = 0
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The columns to explain: none, one or several."""
+        if self.target is None:
+            return ()
+        return (self.target,) if isinstance(self.target, str) else tuple(self.target)
 
 
 class PreparedTable(NamedTuple):
@@ -46,6 +57,7 @@ class PreparedTable(NamedTuple):
     chunks: np.ndarray | None
     links: Any
     recipe: Recipe
+    gaps: Mapping[str, int] = MappingProxyType({})
 
     @property
     def labelled(self) -> np.ndarray | None:
@@ -74,9 +86,20 @@ def read_question(asked) -> Question:
             raise TableError(f"--{name} {asked[name]!r}; accepted are {', '.join(options)}")
     question = Question(**asked)
     return question._replace(
+        target=_one_or_several(question.target),
         components=read_number("--components", question.components, int),
         supervision=read_number("--supervision", question.supervision, float),
     )
+
+
+def _one_or_several(names):
+    """The target as a question has it, from what was typed: None, a name or names."""
+    if names is None or isinstance(names, str):
+        return names
+    twice = {name for name in names if list(names).count(name) > 1}
+    if twice:
+        raise TableError(f"--target {min(twice)!r} is given more than once; once is enough")
+    return tuple(names) if len(names) > 1 else next(iter(names), None)
 
 
 def read_number(option, value, kind):
@@ -91,28 +114,30 @@ def read_number(option, value, kind):
 
 def prepare(table: Table, asked: Question, note) -> PreparedTable:
     """X, y and what else the question names, from the table."""
-    for name, role in ((asked.target, "target"), (asked.id, "id"), (asked.chunks, "chunk column")):
+    for name, role in ((asked.id, "id"), (asked.chunks, "chunk column")):
         if name is not None:
             table.check(name, role)
-    used = [name for name in (asked.target, asked.id, asked.chunks, *asked.ignore) if name]
+    for name in asked.targets:
+        table.check(name, "target")
+    used = [name for name in (*asked.targets, asked.id, asked.chunks, *asked.ignore) if name]
     recipe = plan(table, ignore=used, scale=asked.scale, report=note)
     for name, reason in recipe.left_out.items():
         note(f"column {name!r} {reason}; left out")
     X = apply(recipe, table, note)
     ids = row_names(table, asked.id, X.shape[0])
     y, kind = _target(table, asked)
-    if asked.target is not None:
-        _check_variety(table, asked, y, kind, note)
+    for name, values in target_columns(asked, y).items():
+        _check_variety(table, asked, name, values, kind, note)
     chunks = None if asked.chunks is None else _chunk_ids(table.column(asked.chunks))
     links = None if asked.links is None else _read_links(asked.links, ids)
-    return PreparedTable(X, y, kind, ids, chunks, links, recipe)
+    return PreparedTable(X, y, kind, ids, chunks, links, recipe, gap_counts(recipe, X))
 
 
 def prepare_again(saved: SavedModel, table: Table, note) -> tuple[PreparedTable, Question]:
     """A table as a saved model takes it; the target where the table has it."""
     asked = saved.asked
     X = apply(saved.recipe, table, note)
-    if asked.target not in table.names:
+    if not set(asked.targets) <= set(table.names):
         asked = asked._replace(target=None)
     if asked.id not in table.names:
         asked = asked._replace(id=None)
@@ -120,7 +145,8 @@ def prepare_again(saved: SavedModel, table: Table, note) -> tuple[PreparedTable,
     if y is None:
         asked = asked._replace(target=None)
     ids = row_names(table, asked.id, X.shape[0])
-    return PreparedTable(X, y, kind, ids, None, None, saved.recipe), asked
+    gaps = gap_counts(saved.recipe, X)
+    return PreparedTable(X, y, kind, ids, None, None, saved.recipe, gaps), asked
 
 
 def row_names(table, name, n_rows) -> np.ndarray:
@@ -143,7 +169,7 @@ def fill_gaps(model, X, recipe, note):
     """X as the model takes it: one that takes no gaps gets column means of the fit, and a note."""
     if get_tags(model).input_tags.allow_nan or not has_gaps(X):
         return X
-    filled = count(int(np.isnan(X).sum()), "was", "were")
+    filled = count(sum(gap_counts(recipe, X).values()), "was", "were")
     note(f"{type(model).__name__} takes no gaps; {filled} filled with column means")
     return without_gaps(X, recipe)
 
@@ -183,41 +209,118 @@ def saved_model(model, notes) -> SavedModel:
 def _question(notes) -> Question:
     """The question of a file; the first files called numeric targets numbers."""
     task = notes["task"]
-    for value in notes.values():
-        several = value if isinstance(value, tuple | list) else (value,)
-        if not all(part is None or isinstance(part, str | int | float) for part in several):
-            raise ValueError(f"a question has no {value!r}")
-    return Question(**notes | {"task": "numeric" if task == "numbers" else task})
+    asked = Question(**notes | {"task": "numeric" if task == "numbers" else task})
+    texts = (*asked.targets, *asked.ignore, asked.id, asked.chunks, asked.unlabelled, asked.task)
+    several = [isinstance(part, str | tuple | list | None) for part in (asked.target, asked.ignore)]
+    if not all(several) or not all(text is None or isinstance(text, str) for text in texts):
+        raise ValueError("a question has names that are no texts")
+    return asked
+
+
+def target_columns(asked: Question, y) -> dict:
+    """The values of every target by its name, None for those of a target without any."""
+    if y is None or y.ndim == 1:
+        return dict.fromkeys(asked.targets, y)
+    return dict(zip(asked.targets, y.T, strict=True))
 
 
 def _target(table, asked):
-    """The target and what it holds; None for both where there is none."""
-    if asked.target is None:
+    """The target, a column for each of several, and what it holds; None for both where none is."""
+    columns = {name: table.column(name) for name in asked.targets}
+    texts = {name: _labels(column, asked.unlabelled) for name, column in columns.items()}
+    if all(text is None for values in texts.values() for text in values):
         return None, None
-    column = table.column(asked.target)
-    texts = as_texts(column)
-    missing = np.array([text is None or text == asked.unlabelled for text in texts])
-    if missing.all():
-        return None, None
+    if len(texts) > 1:
+        return _several(texts, asked.task)
+    ((name, values),) = texts.items()
+    if asked.task == "multilabel":
+        raise TableError(f"--task multilabel is for several targets; {name!r} is one")
+    known = np.array([text is not None for text in values])
     kind = asked.task
     if kind == "auto":
-        kind = kind_of(as_values(column.filter(~missing)))
-    if kind == "classes":
-        return np.where(missing, None, texts), kind
-    pairs = zip(texts, missing, strict=True)
+        kind = kind_of(as_values(columns[name].filter(known)))
+    return (values if kind == "classes" else _numbers(name, values)), kind
+
+
+def _labels(column, unlabelled):
+    """A column as texts, None where it is empty or says that there is no label."""
+    texts = as_texts(column)
+    return np.where(texts == unlabelled, None, texts)
+
+
+def _several(texts, task):
+    """A column of numbers, or of 0 and 1, for each target, and which of the two they are."""
+    if task == "auto":
+        kinds = {name: _kind_beside_others(values) for name, values in texts.items()}
+        task = _common_kind({name: kind for name, kind in kinds.items() if kind})
+    if task == "classes":
+        raise TableError(
+            "--task classes is for one target; several are numbers, or columns of yes and no"
+        )
+    read = _yes_or_no if task == "multilabel" else _numbers
+    return np.column_stack([read(name, values) for name, values in texts.items()]), task
+
+
+def _kind_beside_others(values):
+    """What one of several targets holds; None where it is empty."""
+    known = [text.lower() for text in values if text is not None]
+    if not known:
+        return None
+    if all(text in WORDS for text in known):
+        return "multilabel"
+    return "numeric" if all(map(_is_number, known)) else "classes"
+
+
+def _is_number(text):
     try:
-        values = np.array([np.nan if gap else float(t) for t, gap in pairs])
+        return np.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _common_kind(kinds):
+    """The one kind of several targets, or an error that names two that differ."""
+    hold = {"multilabel": "yes and no", "numeric": "numbers", "classes": "classes"}
+    first: dict[str, str] = {}
+    for name, kind in kinds.items():
+        first.setdefault(kind, name)
+    if "classes" in first:
+        raise TableError(
+            f"the target {first['classes']!r} holds classes; several targets are all numbers, or "
+            "all yes and no (0 and 1, true and false); fit one model for each column of classes"
+        )
+    if len(first) > 1:
+        each = ", ".join(f"{name!r} holds {hold[kind]}" for kind, name in first.items())
+        raise TableError(
+            f"the targets are of different kinds: {each}; name those of one kind, or say "
+            "--task numeric to take 0 and 1 for numbers"
+        )
+    return next(iter(first))
+
+
+def _numbers(name, texts):
+    try:
+        return np.array([np.nan if text is None else float(text) for text in texts])
     except ValueError as error:
-        raise TableError(f"the target {asked.target!r} is no number: {error}") from None
-    return values, kind
+        raise TableError(f"the target {name!r} is no number: {error}") from None
 
 
-def _check_variety(table, asked, y, kind, note):
-    """Raise where no model could learn the target; say where it may be meant otherwise."""
-    name = f"the target {asked.target!r}"
-    if y is None:
+def _yes_or_no(name, texts):
+    try:
+        return np.array([np.nan if text is None else WORDS[text.lower()] for text in texts])
+    except KeyError as error:
+        raise TableError(
+            f"the target {name!r} has {error}; for --task multilabel its cells are yes and no, "
+            "true and false, or 1 and 0"
+        ) from None
+
+
+def _check_variety(table, asked, name, y, kind, note):
+    """Raise where no model could learn a target; say where it may be meant otherwise."""
+    column, name = name, f"the target {name!r}"
+    known = () if y is None else y[labelled_rows(y, kind)]
+    if not len(known):
         raise TableError(f"{name} of {table.path} has no value")
-    known = y[labelled_rows(y, kind)]
     values = set(known)
     if len(values) == 1:
         raise TableError(
@@ -231,7 +334,7 @@ def _check_variety(table, asked, y, kind, note):
             f"{name} of {table.path} has {len(values)} different values in {len(known)} rows; it "
             "looks like a name, not like classes; if they are numbers, say --task numeric"
         )
-    are_numbers = column_kind(table.column(asked.target)) == "number"
+    are_numbers = column_kind(table.column(column)) == "number"
     if (many or hardly_repeat) and are_numbers and asked.task == "auto":
         note(
             f"{name} has {len(values)} different whole numbers in {len(known)} rows, taken for "

@@ -30,11 +30,12 @@ def read_table(
     ----------
     path : str or path-like
         A csv, tsv, parquet, feather, npz, mtx, svmlight or h5ad file.
-    target : str, default=None
-        Column to explain; empty cells are unlabelled.
-    task : {"auto", "classes", "numeric"}, default="auto"
+    target : str or sequence of str, default=None
+        Column to explain, or several of numbers or of yes and no; empty cells are unlabelled.
+    task : {"auto", "classes", "numeric", "multilabel"}, default="auto"
         What the target is. "auto" takes texts and integers for classes, and floats for numbers
-        unless they are whole and at most 20 different ones.
+        unless they are whole and at most 20 different ones. Several targets are numbers, or
+        multilabel where all their cells are yes and no, true and false, or 1 and 0.
     unlabelled : str, default=None
         Value of the target that means no label, besides empty cells.
     id : str, default=None
@@ -60,10 +61,11 @@ def read_table(
     -------
     table : named tuple
         ``X``, dense or sparse, with NaN in the gaps; ``y``, texts with None or numbers with NaN
-        where a row has no label, and its ``kind``, "classes" or "numeric"; the names ``ids`` of
-        the rows, from 1 on where no column has them; ``chunks``, numbers with -1 for none;
-        ``links``; and the ``recipe``, whose ``names`` are those of the features. What was not
-        asked for is None.
+        where a row has no label, a column for each of several targets, and its ``kind``,
+        "classes", "numeric" or "multilabel"; the names ``ids`` of the rows, from 1 on where no
+        column has them; ``chunks``, numbers with -1 for none; ``links``; the ``recipe``, whose
+        ``names`` are those of the features; and ``gaps``, the number of empty cells in each
+        column that has any. What was not asked for is None.
 
     Raises
     ------

@@ -18,6 +18,7 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from gnomon.estimators import count
 from gnomon.exceptions import TableError
+from gnomon.linalg.data import row_slices
 from gnomon.tools.tables import NUMBER, Table, as_numbers, as_texts, column_kind
 
 # A text column with more levels is names or prose: an indicator for each would drown the rest.
@@ -62,6 +63,11 @@ class Recipe(NamedTuple):
     def names(self) -> list[str]:
         """Names of the columns of the matrix."""
         return self.matrix_names or [name for f in self.features for name in f.names]
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns of the table that it takes."""
+        return self.matrix_names or [feature.column for feature in self.features]
 
     def to_notes(self) -> dict:
         """As plain values, for a model file."""
@@ -250,6 +256,17 @@ def _raw(feature, column, where, report):
     if column_kind(column) in ("text", "other"):
         raise TableError(f"{where} holds {column.type}; the model was fitted on {feature.kind}s")
     return _finite(as_numbers(column), where)[:, None]
+
+
+def gap_counts(recipe: Recipe, X) -> dict[str, int]:
+    """Number of empty cells in each column of the table that has any, from its matrix."""
+    if not isinstance(X, np.ndarray):
+        return {}
+    widths = [] if recipe.matrix_names else [len(feature.names) for feature in recipe.features]
+    # All indicators of a category are gaps where its cell is empty: the first one tells.
+    first = np.cumsum([0, *widths[:-1]]) if widths else np.arange(X.shape[1])
+    counts = sum(np.isnan(X[rows][:, first]).sum(axis=0) for rows in row_slices(X.shape))
+    return {name: int(n) for name, n in zip(recipe.columns, counts, strict=True) if n}
 
 
 def _indicators(feature, texts, where, report):

@@ -95,8 +95,7 @@ class TableModel:
     def __repr__(self):
         names = [feature.column for feature in self.recipe.features] or self.recipe.matrix_names
         shown = ", ".join(map(repr, names[:6])) + (f" and {len(names) - 6} more" * (len(names) > 6))
-        target = self.question.target
-        targets = (target,) if isinstance(target, str) else target or ()
+        targets = self.question.targets
         what = " for " * bool(targets) + ", ".join(map(repr, targets))
         return f"TableModel({type(self.model).__name__}{what}, of the columns {shown})"
 
@@ -193,7 +192,8 @@ class TableModel:
         if self.question.target is None:
             return self.model.score(X)
         if ready.y is None:
-            raise TableError(f"{opened.path} has no target {self.question.target!r} to score by")
+            names = ", ".join(map(repr, self.question.targets))
+            raise TableError(f"{opened.path} has no target {names} to score by")
         return self.model.score(X, ready.y)
 
     @_model_has("impute")

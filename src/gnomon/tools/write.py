@@ -126,21 +126,44 @@ def embedding_batches(model, X, ids, target=None):
         yield columns | {name: values[part] for name, values in target.items()}
 
 
-def prediction_batches(model, X, ids, rows=None):
+def prediction_batches(model, X, ids, rows=None, *, kind=None, names=()):
     """`prediction_columns` of all rows, or of the given ones, part by part."""
     for part in row_batches(X.shape[0], rows):
-        yield prediction_columns(model, X[part], ids[part])
+        yield {"row": ids[part]} | prediction_columns(model, X[part], kind, names)
 
 
-def prediction_columns(model, X, ids) -> dict:
-    """Names of the rows, their predictions, and for classes the probabilities."""
+def prediction_columns(model, X, kind=None, names=()) -> dict:
+    """Predictions: of classes with probabilities, of numbers with standard deviations.
+
+    Several targets have a column each, called by their ``names``.
+    """
+    if kind == "numeric":
+        predicted, sd = model.predict(X, return_std=True)
+        return _named({"predicted": predicted, "sd": sd}, names)
     predicted = np.asarray(model.predict(X))
+    if kind == "multilabel":
+        return _named({"predicted": predicted} | _label_scores(model, X), names)
+    if not hasattr(model, "predict_proba"):
+        return {"predicted": predicted}
+    proba = np.asarray(model.predict_proba(X))
+    columns = {"predicted": predicted, "probability": proba.max(axis=1)}
+    return columns | {f"p({name})": p for name, p in zip(model.classes_, proba.T, strict=True)}
+
+
+def _named(parts, names):
+    """Each part as a column, or, of several targets, as a column for each of them."""
+    if all(np.ndim(values) == 1 for values in parts.values()):
+        return parts
+    return {f"{part} {n}": v[:, k] for k, n in enumerate(names) for part, v in parts.items()}
+
+
+def _label_scores(model, X):
+    """How much a model is for each of several labels: a probability, a score, or nothing."""
     if hasattr(model, "predict_proba"):
-        proba = np.asarray(model.predict_proba(X))
-        names = [f"p({name})" for name in model.classes_]
-        columns = {"row": ids, "predicted": predicted, "probability": proba.max(axis=1)}
-        return columns | dict(zip(names, proba.T, strict=True))
-    return {"row": ids, "predicted": predicted}
+        return {"probability": model.predict_proba(X)}
+    if hasattr(model, "predict_distribution"):
+        return {"score": np.clip(model.predict_distribution(X).mean, 0, 1)}
+    return {}
 
 
 class Filling(NamedTuple):

@@ -10,7 +10,15 @@ from numpy.testing import assert_allclose
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("jinja2")
-from gnomon.tools.report.page import as_script, payload, python_code, render, write_report
+from gnomon import SPPCA
+from gnomon.tools.report.page import (
+    Subject,
+    as_script,
+    payload,
+    python_code,
+    render,
+    write_report,
+)
 
 
 class Page(HTMLParser):
@@ -144,3 +152,24 @@ def test_a_report_is_written_whole(subject, tmp_path):
 def test_many_rows_make_a_page_of_bounded_size(make_subject):
     subject = make_subject(n=20_000)
     assert len(render(subject)) < 12e6
+
+
+def test_every_target_has_a_colour_of_its_own(make_subject):
+    subject = make_subject()
+    u, v = np.nan_to_num(subject.ready.X[:, :2].T)
+    y = np.column_stack([u, v])
+    y[:5, 1] = np.nan
+    model = SPPCA(n_components=2, supervision=0.5).fit(subject.ready.X, y)
+    ready = subject.ready._replace(y=y, kind="numeric")
+    asked = subject.asked._replace(target=("kind", "site"))
+    several = Subject(model, subject.table, ready, asked, subject.X)
+    columns = payload(several)["columns"]
+    names = [column["name"] for column in columns]
+    assert names.count("kind") == names.count("site") == 1
+    values = columns[names.index("site")]["values"]
+    drawn = np.frombuffer(base64.b64decode(values), "<f4")
+    assert_allclose(drawn[5:], v[5:], rtol=1e-6)
+    assert_allclose(drawn[:5], model.predict(subject.X)[:5, 1], rtol=1e-5)
+    page = render(several)
+    assert "<title>t: kind, site" in page
+    assert "targets &#39;kind&#39;, &#39;site&#39;" in page

@@ -11,7 +11,7 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("jinja2")
 from gnomon.tools.compare.scoring import Score
 from gnomon.tools.dimension import DimensionChoice, DimensionRow
-from gnomon.tools.report import sections
+from gnomon.tools.report import page, sections
 
 
 def lengths(chart):
@@ -128,3 +128,15 @@ def test_the_choice_of_the_dimension_is_drawn():
     figure = sections._dimension(SimpleNamespace(choice=choice, Z=np.zeros((4, 3))))
     assert figure["text"].startswith("Accuracy on held-out rows, with one standard deviation")
     assert len(centres(figure["svg"], "x")) == 3
+
+
+def test_gaps_of_a_drawn_sample_are_those_of_the_table(make_subject, monkeypatch):
+    whole = make_subject()
+    monkeypatch.setattr(page, "MOST_POINTS", 30)
+    what = (whole.model, whole.table, whole.ready, whole.asked, whole.X)
+    drawn = page.Subject.of(*what, note=lambda text: None)
+    assert len(drawn.Z) == 30
+    total = int(np.isnan(whole.X).sum())
+    (gaps,) = [chart for chart in sections.figures(drawn) if chart["key"] == "gaps"]
+    assert gaps["text"] == f"{total} cells are empty, in 3 columns."
+    assert (f"{total / (90 * 3):.1%}", "of the cells are gaps") in sections.facts(drawn)

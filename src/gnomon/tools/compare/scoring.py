@@ -262,7 +262,7 @@ def _sample(X, y, kind, chunks):
 
 def _can_hold_out(problem):
     """Whether a labelled row can be spared: of classes, two are left and one has another row."""
-    if problem.kind == "numeric":
+    if problem.kind != "classes":
         return problem.labelled.sum() > 1
     counts = np.bincount(problem.y[problem.labelled])
     return len(counts) > 1 and counts.max() > 1
@@ -277,8 +277,10 @@ def _prediction(model, problem, tell):
     by_chance = _out_of_fold(model, problem._replace(y=shuffled, chunks=None), tell)
     pairs = (truth, predicted), by_chance
     value, control = (float(measure(problem.kind, *pair)) for pair in pairs)
-    if problem.kind == "numeric":
-        return Score("R²", value, *_bootstrap(truth, predicted), len(truth), control, 0.0)
+    if problem.kind != "classes":
+        name, guess = ("R²", 0.0) if problem.kind == "numeric" else ("macro F1", None)
+        interval = _bootstrap(problem.kind, truth, predicted)
+        return Score(name, value, *interval, len(truth), control, guess)
     low, high = wilson(int((truth == predicted).sum()), len(truth))
     most = float(np.bincount(truth).max() / len(truth))
     return Score("accuracy", value, low, high, len(truth), control, most)
@@ -303,11 +305,11 @@ def wilson(hits, n, z=1.96):
     return max(0.0, float(centre - half)), min(1.0, float(centre + half))
 
 
-def _bootstrap(truth, predicted):
+def _bootstrap(kind, truth, predicted):
     rng = np.random.default_rng(0)
     draws = rng.integers(len(truth), size=(RESAMPLES, len(truth)))
     varied = (rows for rows in draws if np.ptp(truth[rows]) > 0)
-    scores = [measure("numeric", truth[rows], predicted[rows]) for rows in varied]
+    scores = [measure(kind, truth[rows], predicted[rows]) for rows in varied]
     low, high = np.quantile(scores, [0.025, 0.975])
     return float(low), float(high)
 

@@ -23,7 +23,7 @@ from gnomon.inference.checkpoint import write_atomically
 from gnomon.tools import modelfile
 from gnomon.tools.compare.scoring import Score
 from gnomon.tools.dimension import DimensionChoice
-from gnomon.tools.prepare import Question
+from gnomon.tools.prepare import Question, target_columns
 from gnomon.tools.report import sections
 from gnomon.tools.tables import as_numbers, as_texts, column_kind
 from gnomon.tools.write import latent
@@ -87,7 +87,8 @@ class Subject:
     @cached_property
     def proba(self) -> Any:
         """The probabilities of the classes for all rows, or None."""
-        if not (self.predicts and hasattr(self.model, "predict_proba")):
+        classes = self.predicts and self.ready.kind == "classes"
+        if not (classes and hasattr(self.model, "predict_proba")):
             return None
         return np.asarray(self.model.predict_proba(self.X))
 
@@ -99,7 +100,7 @@ class Subject:
     @property
     def used(self) -> set:
         """Columns that the picture shows in another role."""
-        return {self.asked.target, self.asked.id}
+        return {*self.asked.targets, self.asked.id}
 
 
 def write_report(path, subject: Subject, *, command="", notes=(), comparison=None) -> Path:
@@ -111,7 +112,7 @@ def write_report(path, subject: Subject, *, command="", notes=(), comparison=Non
 def render(subject: Subject, *, command="", notes=(), comparison=None) -> str:
     """The report as HTML."""
     style, script = _asset("style.css"), _asset("script.js")
-    path, target = subject.table.path, subject.asked.target
+    path, targets = subject.table.path, subject.asked.targets
     lead = f"{type(subject.model).__name__} of {path.name}"
     page = Environment(autoescape=True, trim_blocks=True).from_string(_asset("page.html"))
     return page.render(
@@ -120,8 +121,8 @@ def render(subject: Subject, *, command="", notes=(), comparison=None) -> str:
         script=script,
         script_hash=_hash(script),
         payload=as_script(payload(subject)),
-        title=f"{path.stem}: {target}" if target else path.stem,
-        lead=f"{lead}, target {target!r}" if target else lead,
+        title=f"{path.stem}: {', '.join(targets)}" if targets else path.stem,
+        lead=f"{lead}, {_quoted(targets)}" if targets else lead,
         facts=sections.facts(subject),
         picture_hint=sections.picture_hint(subject),
         score=sections.score(subject),
@@ -151,12 +152,12 @@ def steps(subject) -> list[str]:
         lines.append(f"Of its matrix, {columns} {how}.")
     else:
         lines += _column_steps(recipe)
-    if asked.target is not None:
-        lines.append(f"The target is {asked.target!r}, read as {subject.ready.kind}.")
+    if asked.targets:
+        lines.append(f"Explained: {_quoted(asked.targets)}, read as {subject.ready.kind}.")
     if recipe.left_out:
         out = "; ".join(f"{name!r} {reason}" for name, reason in recipe.left_out.items())
         lines.append(f"Left out: {out}.")
-    if sections.gap_counts(subject).any():
+    if subject.ready.gaps:
         filled = subject.X is not subject.ready.X
         lines.append(
             "Gaps were filled with column means, since this model takes none."
@@ -164,6 +165,10 @@ def steps(subject) -> list[str]:
             else "Gaps stayed gaps: the model takes them as unknown."
         )
     return lines
+
+
+def _quoted(targets):
+    return f"target{'s' * (len(targets) > 1)} {', '.join(map(repr, targets))}"
 
 
 def _column_steps(recipe):
@@ -300,7 +305,8 @@ def _own_columns(subject):
     columns = []
     if subject.ready.kind is not None:
         pack = _levels if subject.ready.kind == "classes" else _numbers
-        columns.append(pack(subject.asked.target, _given_or_predicted(subject)))
+        drawn = target_columns(subject.asked, _given_or_predicted(subject))
+        columns += [pack(name, values) for name, values in drawn.items()]
     if subject.certainty is not None:
         columns.append(_numbers("probability of the class", subject.certainty))
     if subject.covariance is not None:
@@ -312,7 +318,9 @@ def _own_columns(subject):
 def _given_or_predicted(subject):
     if subject.predicted is None:
         return subject.ready.y
-    return np.where(subject.labelled, subject.ready.y, subject.predicted)
+    y = subject.ready.y
+    known = ~np.isnan(y) if y.ndim == 2 else subject.labelled
+    return np.where(known, y, subject.predicted)
 
 
 def _column(name, column):

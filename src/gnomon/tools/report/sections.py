@@ -21,17 +21,17 @@ MOST_AXES = 6
 
 def facts(subject):
     """Large figures at the top."""
-    n, d = subject.ready.X.shape
+    recipe = subject.ready.recipe
     pairs = [
         _fact(subject.n_rows, "row"),
-        _fact(d, "feature"),
+        _fact(len(recipe.names), "feature"),
         _fact(subject.Z.shape[1], "dimension"),
     ]
     if subject.ready.y is not None:
         pairs.append(_fact(int(subject.labelled.sum()), "labelled row"))
-    gaps = gap_counts(subject).sum()
+    gaps, cells = sum(subject.ready.gaps.values()), subject.n_rows * len(recipe.columns)
     if gaps:
-        pairs.append((f"{gaps / (n * d):.1%}", "of the cells are gaps"))
+        pairs.append((f"{gaps / cells:.1%}", "of the cells are gaps"))
     if subject.score is not None:
         pairs.append((f"{subject.score.value:.3f}", f"held-out {subject.score.name}"))
     return pairs
@@ -267,22 +267,15 @@ def _convergence(subject):
     return {"key": "convergence", "title": "Convergence", "text": text, "svg": svg}
 
 
-def gap_counts(subject):
-    """Number of gaps in each feature."""
-    X = subject.ready.X
-    return np.isnan(X).sum(axis=0) if isinstance(X, np.ndarray) else np.zeros(X.shape[1], int)
-
-
 def _gaps(subject):
-    counts = gap_counts(subject)
-    if not counts.any():
+    gaps = subject.ready.gaps
+    if not gaps:
         return None
-    n = subject.ready.X.shape[0]
-    top = [j for j in np.argsort(-counts, kind="stable")[:MOST_ROWS] if counts[j]]
-    names = [subject.ready.recipe.names[j] for j in top]
-    svg = draw_bars(names, counts[top], [f"{counts[j] / n:.1%}" for j in top])
-    features = count(int((counts > 0).sum()), "feature")
-    text = f"{count(int(counts.sum()), 'cell is', 'cells are')} empty, in {features}."
+    top = sorted(gaps, key=lambda name: -gaps[name])[:MOST_ROWS]
+    counts = [gaps[name] for name in top]
+    svg = draw_bars(top, counts, [f"{number / subject.n_rows:.1%}" for number in counts])
+    cells = count(sum(gaps.values()), "cell is", "cells are")
+    text = f"{cells} empty, in {count(len(gaps), 'column')}."
     return {"key": "gaps", "title": "Gaps", "text": text, "svg": svg}
 
 
