@@ -43,7 +43,10 @@ def _fact(n, noun):
 
 def picture_hint(subject):
     """How to read the picture."""
-    text = "A point is a row. Scroll or pinch to zoom, drag to move, click a name to hide it."
+    text = (
+        "A point is a row. Drag to move; Ctrl and wheel, or two fingers, zoom; "
+        "Box and Lasso select rows; click a name beside the picture to hide it."
+    )
     if subject.labelled is not None and not subject.labelled.all():
         text += " Filled: labelled. Open: no label; coloured by the prediction where there is one."
     return text
