@@ -117,6 +117,17 @@ def test_classes_are_read_on_the_rows_that_are_labelled(name):
     assert_array_equal(classes.names[classes.labels[classes.labelled]], values)
 
 
+def test_many_integers_are_classes_with_a_warning_that_names_the_parameter():
+    ages = np.arange(60) % 21
+    with pytest.warns(UserWarning, match=r'21 different integers.*set target="numeric"'):
+        targets = read_targets(ages, 60)
+    assert targets.coding.kind == "classes"
+    assert read_targets(ages, 60, "classes").coding.kind == "classes"
+    assert read_targets(ages, 60, "numeric").coding.kind == "numeric"
+    assert read_targets(ages.astype(str), 60).coding.kind == "classes"
+    assert read_targets(ages % 20, 60).coding.kind == "classes"
+
+
 def test_labels_number_the_names_in_sorted_order():
     classes = read_classes(objects("b", None, "a", "b", -1), 5)
     assert classes.names.tolist() == ["a", "b"]

@@ -19,6 +19,8 @@ from typer.testing import CliRunner
 from gnomon.tools import commands, modelfile, prepare, tables
 from gnomon.tools.cli import app
 
+import messy
+
 KINDS = np.array(["setosa", "versicolor", "virginica"], dtype=object)
 
 
@@ -124,7 +126,7 @@ def test_fit_writes_embedding_model_and_report(table, tmp_path):
     assert embedding["row"][:2] == ["flower 0", "flower 1"]
     assert min(embedding["sd1"]) > 0
     assert (tmp_path / "out" / "report.html").read_text().startswith("<!doctype html>")
-    assert "column 'planet' has only one value; left out" in result.stderr
+    assert "left out: 'planet' has only one value" in result.stderr
     assert "PPCA, 2 dimensions" in result.stdout
 
 
@@ -136,8 +138,9 @@ def test_csv_and_parquet_give_the_same_model(table, tmp_path):
     assert first == second
     for name, array in files[0].arrays.items():
         assert array.tobytes() == files[1].arrays[name].tobytes()
-    rules = [{k: v for k, v in file.notes.items() if k != "fit"} for file in files]
+    rules = [{k: v for k, v in file.notes.items() if k not in ("fit", "reading")} for file in files]
     assert str(rules[0]) == str(rules[1])
+    assert [file.notes["reading"] for file in files] == [{"separator": ","}, {}]
 
 
 def test_parquet_in_parquet_out(table, tmp_path, monkeypatch):
@@ -832,6 +835,66 @@ def test_the_demo_shows_it_all(tmp_path):
         "predictions.csv",
         "report.html",
     }
+
+
+@pytest.fixture
+def wine_model(tmp_path):
+    """A fit of a table with decimal commas, latin-1 and dates, and the table."""
+    path, _ = messy.wine(tmp_path, n=60)
+    quick = ("-k", 2, "--supervision", 0.5)
+    said = run("fit", path, "-t", "Rebsorte", "--encoding", "latin-1", *quick, "-o", tmp_path / "w")
+    assert "note: decimal commas were found in 'Säure'" in said.stderr
+    assert "note: 'Flasche' was taken for the names of the rows" in said.stderr
+    return tmp_path / "w" / "model.gnomon", path
+
+
+@pytest.mark.parametrize("command", ["transform", "predict", "impute", "report"])
+def test_commands_on_a_model_need_no_options_of_reading(wine_model, command, tmp_path):
+    out = tmp_path / ("out.html" if command == "report" else "out.csv")
+    run(command, *wine_model, "--out", out)
+    assert out.stat().st_size > 0
+    if command == "transform":
+        assert out.read_bytes().splitlines()[1:] == [
+            line.rsplit(b",", 1)[0]
+            for line in (tmp_path / "w" / "embedding.csv").read_bytes().splitlines()[1:]
+        ]
+
+
+def test_an_option_that_is_given_goes_before_what_a_model_remembers(wine_model):
+    assert "UTF-8" in fails("transform", *wine_model, "--encoding", "utf-8")
+    assert "holds texts" in fails("transform", *wine_model, "--decimal", ".")
+
+
+def test_genes_as_rows_are_transposed(tmp_path):
+    path, truth = messy.genes(tmp_path, n_genes=40, n_samples=30)
+    options = ("-t", "tissue", "-k", 2, "--supervision", 0.5, "-o", tmp_path / "g")
+    assert "say --transpose" in fails("fit", path, *options)
+    run("fit", path, *options, "--transpose")
+    run("predict", tmp_path / "g" / "model.gnomon", path, "--out", tmp_path / "p.csv")
+    rows = csv.read_csv(tmp_path / "p.csv").column("row").to_pylist()
+    assert rows == truth["ids"].tolist()
+
+
+def test_options_of_reading_reach_the_table(tmp_path):
+    path = tmp_path / "t.csv"
+    cells = [
+        f"{1 + i % 7}.000;{'bad' if i % 9 == 0 else i % 9};0{1 + i % 9}/04/2021" for i in range(30)
+    ]
+    path.write_text("\n".join(["a;b;day", *cells]) + "\n")
+    options = ("--thousands", ".", "--na", "b=bad", "--na", "gone", "--monthfirst")
+    run("fit", path, *options, "--censored", "gap", "-o", tmp_path / "m", "-k", 1)
+    notes = modelfile.read(tmp_path / "m" / "model.gnomon").notes
+    assert notes["reading"] == {
+        "separator": ";",
+        "decimal": ",",
+        "thousands": ".",
+        "na": ("b=bad", "gone"),
+        "censored": "gap",
+        "dayfirst": False,
+    }
+    means = {f["column"]: float(f["center"][0]) for f in notes["recipe"]["features"]}
+    assert means["a"] > 1000
+    assert set(means) == {"a", "b", "day"}
 
 
 @pytest.fixture

@@ -107,6 +107,6 @@ def test_gaps_are_filled_for_a_model_that_takes_none():
 
 def test_the_fit_gets_what_the_model_takes():
     table = ready(CLASSES, "classes", CHUNKS, LINKS)
-    assert extra_inputs(gnomon.PRPCA(), table) == {"links": LINKS}
+    assert extra_inputs(gnomon.PRPCA(relation="paper"), table) == {"links": LINKS}
     assert list(extra_inputs(gnomon.DCAGM(), table)) == ["chunks"]
     assert extra_inputs(gnomon.SPPCA(), table) == {}

@@ -435,6 +435,9 @@ def test_a_right_rule_with_right_numbers_is_taken(tmp_path):
     notes = {"recipe": parts, "question": {"task": "auto"}}
     path = modelfile.save(Stub(), tmp_path / "m.gnomon", notes=notes)
     assert repr(modelfile.load(path)) == "TableModel(Stub, of the columns 'a')"
+    for reading in ({"separator": 5}, {"command": "id"}, {"na": [1]}, 1):
+        path = modelfile.save(Stub(), path, notes=notes | {"reading": reading})
+        assert "a rule for tables" in refuse(path)
     for name, value in QUESTIONS:
         asked = notes | {"question": {"task": "auto", name: value}}
         assert "a rule for tables" in refuse(modelfile.save(Stub(), path, notes=asked))

@@ -311,6 +311,44 @@ def test_matrices_are_taken_by_their_path_or_their_names(tmp_path, scale, is_spa
             model.transform(frame.drop(columns="x3"))
 
 
+GERMAN = "maß;menge;tag;ort\n" + "".join(
+    f"{f'{z:.3f}'.replace('.', ',') if i % 9 else 'n.d.'};"
+    f"{99 if i % 11 == 5 else round(9 + 4 * z)};{15 + i % 14:02d}.03.2021;{'ab'[z > 0]}\n"
+    for i, z in enumerate(np.sin(np.arange(50) * 1.3).tolist())
+)
+
+
+@pytest.fixture(scope="module")
+def german(tmp_path_factory):
+    """A model of a table with decimal commas, words, codes and dates with the day first."""
+    folder = tmp_path_factory.mktemp("german")
+    (folder / "t.csv").write_text(GERMAN, encoding="latin-1")
+    options = ("--encoding", "latin-1", "--na", "menge=99", "-k", "1", "--out", folder / "o")
+    shell("fit", folder / "t.csv", *options)
+    return folder
+
+
+@pytest.mark.parametrize("form", ["path", "pandas", "polars", "pyarrow"])
+def test_tables_are_read_as_that_of_the_fit_was(german, form):
+    """Also a frame with the same texts in it: commas, words and codes mean what they meant."""
+    model = load(german, "o")
+    assert [f.kind for f in model.recipe.features] == ["number", "number", "date", "category"]
+    frame = pd.read_csv(german / "t.csv", sep=";", encoding="latin-1", dtype={"menge": int})
+    forms = {"path": german / "t.csv", "pandas": frame, "polars": pl.from_pandas(frame)}
+    table = (forms | {"pyarrow": pa.Table.from_pandas(frame)})[form]
+    expected = written(german, "transform", "o", german / "t.csv").to_pandas()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        Z, filled = model.transform(table), model.impute(table)
+    assert_allclose(Z[:, 0], expected["z1"], rtol=1e-12, atol=1e-12)
+    amounts = [int(value) for value in filled["menge"]] if form == "pandas" else None
+    assert amounts is None or max(amounts) <= 13
+    if form == "pandas":
+        assert filled["maß"].dtype == float
+        assert filled["tag"].dtype == frame["tag"].dtype
+        assert filled["menge"].dtype == int
+
+
 GOLDEN = Path(__file__).parent / "golden"
 FITS = sorted((GOLDEN / "fits").glob("*.gnomon"))
 

@@ -121,7 +121,7 @@ def _predicts_classes(model):
 class PredictsOutputs:
     """Predictions from ``_placed(X, coef)``: Gaussians of the coded outputs, and X @ coef."""
 
-    def predict(self, X, return_std=False):
+    def predict(self, X, return_std=False, *, links=None, sample_index=None):
         """Most probable class, or expected values of the outputs, of every row.
 
         Parameters
@@ -131,6 +131,11 @@ class PredictsOutputs:
             Whether to return standard deviations of numbers too: those of a new value about
             its mean, wider where few rows are labelled. A value lies within 1.96 of them in
             95 % of the cases.
+        links : Links, array-like or sparse matrix, default=None
+            Links of the rows, as in `PRPCA.transform`: among themselves, among the rows of
+            the fit and then these, or with ``sample_index`` among all nodes.
+        sample_index : array-like of int of shape (n_samples,), default=None
+            The node of each row.
 
         Returns
         -------
@@ -139,7 +144,7 @@ class PredictsOutputs:
         std : ndarray of the same shape
             In the units of y. Only if ``return_std``.
         """
-        X, coding = self._read(X), self.target_coding_
+        X, coding = self._read(X, links, sample_index), self.target_coding_
         if coding.kind == "none":
             raise ValueError("the model was fitted without outputs; fit with y to predict")
         if return_std and coding.kind != "numeric":
@@ -154,7 +159,7 @@ class PredictsOutputs:
         return (values, self._deviations(given)) if return_std else values
 
     @available_if(_predicts_classes)
-    def predict_proba(self, X):
+    def predict_proba(self, X, *, links=None, sample_index=None):
         """Probabilities of the classes, by the Gaussian prediction of their codes and by the map.
 
         They are the mean of what the two say, unless `class_head_` is None: then labels that
@@ -163,15 +168,20 @@ class PredictsOutputs:
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        links : Links, array-like or sparse matrix, default=None
+            Links of the rows, as in `PRPCA.transform`: among themselves, among the rows of
+            the fit and then these, or with ``sample_index`` among all nodes.
+        sample_index : array-like of int of shape (n_samples,), default=None
+            The node of each row.
 
         Returns
         -------
         P : ndarray of shape (n_samples, n_classes)
             Columns in the order of `classes_`.
         """
-        return self._probabilities(self._read(X))
+        return self._probabilities(self._read(X, links, sample_index))
 
-    def score(self, X, y=None, sample_weight=None):
+    def score(self, X, y=None, sample_weight=None, *, links=None, sample_index=None):
         """Accuracy, or coefficient of determination of numbers, on the rows with known outputs.
 
         The log density of rows has a name of its own, `score_samples`.
@@ -184,6 +194,11 @@ class PredictsOutputs:
             indicators counts as right where all of them are. Without y, and of a model that
             was fitted without it, the score is the average log density of the rows.
         sample_weight : array-like of shape (n_samples,), default=None
+        links : Links, array-like or sparse matrix, default=None
+            Links of the rows, as in `PRPCA.transform`: among themselves, among the rows of
+            the fit and then these, or with ``sample_index`` among all nodes.
+        sample_index : array-like of int of shape (n_samples,), default=None
+            The node of each row.
 
         Returns
         -------
@@ -197,9 +212,9 @@ class PredictsOutputs:
         if not keep.any():
             raise ValueError("y has no labelled row; at least one is needed for a score")
         weights = labelled_weights({"sample_weight": sample_weight}, keep)
-        rows, truth = labelled_part(X, y, keep)
+        predicted = self.predict(X, links=links, sample_index=sample_index)[keep]
         measure = r2_score if kind == "numeric" else accuracy_score
-        return float(measure(truth, self.predict(rows), **weights))
+        return float(measure(plain_labels(as_array(y)[keep]), predicted, **weights))
 
     def __sklearn_tags__(self):
         """Outputs may be several; whoever has `predict_proba` must say what classes it takes."""

@@ -9,6 +9,7 @@ Classes become orthonormal contrasts, numbers are standardised, 0/1 indicators s
 says which entries are known.
 """
 
+import warnings
 from numbers import Real
 from typing import NamedTuple
 
@@ -21,7 +22,8 @@ from gnomon.linalg.standardize import varies
 KINDS = ("classes", "numeric", "multilabel")
 # The mark of a row without class, as in scikit-learn.
 UNLABELLED = -1
-# Whole numbers stored as floats are classes if there are few of them, measurements otherwise.
+# Whole numbers stored as floats are classes if there are few of them, measurements otherwise; of
+# integers, more than so many are classes with a warning.
 MOST_FLOAT_CLASSES = 20
 NO_CLASSES, NONE = np.empty(0), np.array(None)
 
@@ -164,6 +166,8 @@ def read_targets(y, n_samples, target="auto", weights=None) -> Targets:
     kind = kind_of(y) if target == "auto" else target
     if kind == "classes":
         classes = read_classes(y, n_samples)
+        if target == "auto":
+            _warn_of_numbers(classes.names)
         return _contrast_targets(classes) if len(classes.names) else _no_targets(n_samples)
     values, one_column = _as_columns(y, n_samples)
     if kind == "multilabel":
@@ -177,6 +181,16 @@ def read_targets(y, n_samples, target="auto", weights=None) -> Targets:
         scale = _scales(values - center, observed, weights, center)
     coding = Coding(kind, NO_CLASSES, center, scale, one_column)
     return Targets(_standardise(values, coding), observed, coding)
+
+
+def _warn_of_numbers(names):
+    """Warn of so many integers that they may be measurements."""
+    if names.dtype.kind in "iu" and len(names) > MOST_FLOAT_CLASSES:
+        warnings.warn(
+            f"y has {len(names)} different integers, which are taken for classes; if they are "
+            'measurements, set target="numeric" or pass floats, if not, target="classes"',
+            stacklevel=2,
+        )
 
 
 def read_like(y, n_samples, coding: Coding) -> tuple[np.ndarray, np.ndarray]:

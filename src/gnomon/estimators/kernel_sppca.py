@@ -14,6 +14,7 @@ from gnomon.estimators._fit import IterativeFit
 from gnomon.estimators._predict import ClassHead, PredictsOutputs, fit_head, taught_rows
 from gnomon.estimators._targets import KINDS, read_targets
 from gnomon.estimators.kernel_features import KernelFeatures, MeasuredByKernel
+from gnomon.estimators.links import TakesLinks
 from gnomon.linalg.data import Matrix, center
 from gnomon.models.sppca import fit as likelihood
 from gnomon.models.sppca.predict import Given
@@ -24,7 +25,7 @@ from gnomon.models.strength.completion import Outputs
 OF_KERNEL = ("landmark_indices_", "landmarks_", "gamma_")
 
 
-class KernelSPPCA(PredictsOutputs, IterativeFit, MeasuredByKernel):
+class KernelSPPCA(TakesLinks, PredictsOutputs, IterativeFit, MeasuredByKernel):
     """Supervised probabilistic PCA in the space of a kernel, semi-supervised where y has gaps.
 
     The dual form of `SPPCA` [1]_: components are linear in the features of a kernel, those of
@@ -73,6 +74,8 @@ class KernelSPPCA(PredictsOutputs, IterativeFit, MeasuredByKernel):
         How y became columns.
     class_head_ : ClassHead or None
         Logistic regression with half a say in the probabilities of classes, as in `SPPCA`.
+    links_used_ : bool
+        Where the fit had links: whether they serve the outputs, as in `SPPCA`.
     classes_ : ndarray of shape (n_classes,)
         Only where y holds classes.
     landmark_indices_, landmarks_, gamma_
@@ -138,7 +141,7 @@ class KernelSPPCA(PredictsOutputs, IterativeFit, MeasuredByKernel):
         self.callback = callback
         self.random_state = random_state
 
-    def fit(self, X, y=None):
+    def fit(self, X, y=None, *, links=None, sample_index=None):
         """Fit the model.
 
         Parameters
@@ -147,6 +150,10 @@ class KernelSPPCA(PredictsOutputs, IterativeFit, MeasuredByKernel):
             Training rows, or their kernel (n_samples, n_samples) where it is precomputed.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
             Outputs. -1 or None marks rows without class, NaN missing numbers or indicators.
+        links : Links, array-like or sparse matrix of shape (n_samples, n_samples), default=None
+            Links among the rows, which are used where they serve the outputs, as in `SPPCA`.
+        sample_index : array-like of int of shape (n_samples,), default=None
+            The node of each row, where links has other nodes besides.
 
         Returns
         -------
@@ -158,6 +165,9 @@ class KernelSPPCA(PredictsOutputs, IterativeFit, MeasuredByKernel):
         q = check_integer("n_components", self.n_components, low=1, high=n, high_is=", the rows")
         targets = read_targets(y, n, self.target)
         rng = repeatable(self.random_state)
+        if links is not None and self.kernel == "precomputed":
+            raise ValueError("links smooth the content of rows; a precomputed kernel has none")
+        X = self._join(X, targets, None, links, sample_index, rng)
         F = features._learn(X, rng)
         if self.supervision == "likelihood":
             found = self._fit_likelihood(F, targets, q)
@@ -174,19 +184,39 @@ class KernelSPPCA(PredictsOutputs, IterativeFit, MeasuredByKernel):
         self._keep_run(found.run, max_iter=self.max_iter)
         return self
 
-    def transform(self, X):
+    def fit_transform(self, X, y=None, *, links=None, sample_index=None):
+        """Fit the model and project its rows, with their links.
+
+        Parameters
+        ----------
+        X, y, links, sample_index
+            As in `fit`.
+
+        Returns
+        -------
+        T : ndarray of shape (n_samples, n_components)
+        """
+        graph = {"links": links, "sample_index": sample_index}
+        return self.fit(X, y, **graph).transform(X, **graph)
+
+    def transform(self, X, *, links=None, sample_index=None):
         """Coordinates of every row.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows, or their kernel with the rows of the fit where it is precomputed.
+        links : Links, array-like or sparse matrix, default=None
+            Links of the rows, as in `PRPCA.transform`: among themselves, among the rows of
+            the fit and then these, or with ``sample_index`` among all nodes.
+        sample_index : array-like of int of shape (n_samples,), default=None
+            The node of each row.
 
         Returns
         -------
         T : ndarray of shape (n_samples, n_components)
         """
-        X = self._read(X)
+        X = self._read(X, links, sample_index)
         K, dtype = self._kernel_with_landmarks(X), X.dtype
         return (K @ self.dual_components_ - self.dual_offset_).astype(dtype, copy=False)
 

@@ -8,6 +8,9 @@ from scipy import sparse
 
 from gnomon.estimators._door import count
 from gnomon.linalg import graph
+from gnomon.linalg.data import has_gaps
+from gnomon.models.strength import links as linked
+from gnomon.models.strength.completion import Outputs
 
 
 class Links:
@@ -212,6 +215,60 @@ class Links:
         return f"Links(n_nodes={self.n_nodes}, n_links={self.n_links})"
 
 
+class TakesLinks:
+    """Rows that are read together with their links, where the links serve the outputs."""
+
+    def _read(self, X, links=None, sample_index=None):
+        """Rows for a fitted model: features, or blocks of content smoothed over links."""
+        X = super()._read(X)
+        if links is not None and not hasattr(self, "links_used_"):
+            raise ValueError("links is given, but the model was fitted without links")
+        if not getattr(self, "links_used_", False):
+            return X
+        _check_complete(X)
+        n = X.shape[0]
+        A, kept = sparse.csr_array((n, n)), np.arange(0)
+        if links is not None:
+            A, kept = place_rows(links, sample_index, n, self.sample_index_)
+        return linked.expand(self.linked_rows_, X, A, kept)
+
+    def _refuse_linked(self, what):
+        """Rows that share content over links have none of this on their own."""
+        if getattr(self, "links_used_", False):
+            raise ValueError(
+                f"{what} is not defined where content is smoothed over links; "
+                'PRPCA(relation="learnt") is a model of linked rows that has it'
+            )
+
+    def _join(self, X, targets, weights, links, sample_index, rng):
+        """X, or the blocks that links make of it where these serve the outputs."""
+        for name in ("links_used_", "linked_rows_", "sample_index_"):
+            vars(self).pop(name, None)
+        if links is None:
+            return X
+        _check_complete(X)
+        if not targets.observed.any():
+            raise ValueError("links are judged by the outputs, and y has none; use PRPCA")
+        n = X.shape[0]
+        A = read_links(links, n, sample_index).adjacency
+        outputs = Outputs(targets.Y, targets.observed, targets.labels)
+        found = linked.learn(X, A, outputs, weights, self.n_components, rng)
+        self.links_used_ = found is not None
+        if found is None:
+            return X
+        index = np.arange(n) if sample_index is None else sample_index
+        self.linked_rows_ = found
+        self.sample_index_ = check_sample_index(index, n_rows=n)
+        return linked.expand(found, X, A, np.arange(0))
+
+
+def _check_complete(X):
+    if has_gaps(X):
+        raise ValueError(
+            "X contains NaN; with links fill it first, as PPCA().fit(X).impute(X) does"
+        )
+
+
 def check_sample_index(sample_index, *, n_nodes=None, n_rows=None) -> np.ndarray:
     """``sample_index`` as distinct nodes, one for each row where their numbers are known."""
     index = np.asarray(sample_index)
@@ -284,6 +341,11 @@ def _from_bare(links, n_rows) -> Links:
     if hasattr(links, "edges") and hasattr(links, "nodes"):
         raise TypeError("links is a graph object; pass Links.from_networkx(graph)")
     shape = links.shape if hasattr(links, "shape") else np.shape(links)
+    if len(shape) == 2 and shape[1] == 2 and n_rows not in (None, 2):
+        raise ValueError(
+            f"links has shape {tuple(shape)}, a list of pairs; pass Links.from_edges(pairs, "
+            "n_nodes=n_rows)"
+        )
     if n_rows is not None and tuple(shape) != (n_rows, n_rows):
         raise ValueError(
             f"links has shape {tuple(shape)}, X has {count(n_rows, 'row')}; a bare adjacency must "

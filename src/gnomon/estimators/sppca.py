@@ -30,6 +30,7 @@ from gnomon.estimators._targets import (
     read_targets,
     restore,
 )
+from gnomon.estimators.links import TakesLinks
 from gnomon.models.sppca import predict
 from gnomon.models.sppca.fit import Prediction, Problem, Settings, SppcaFit, fit
 from gnomon.models.sppca.statistics import State
@@ -53,7 +54,7 @@ class TargetDistribution(NamedTuple):
     covariance: np.ndarray
 
 
-class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
+class SPPCA(TakesLinks, PredictsOutputs, IterativeFit, LinearGaussianModel):
     """Supervised probabilistic PCA, semi-supervised where y has unlabelled rows.
 
     Inputs and outputs share latent variables: x = mean + W z + noise, y = W_y z + noise. With
@@ -140,6 +141,14 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
     supervision_curve_ : dict of str to ndarray
         For "auto", where there was something to try: the strengths and pools of principal
         components tried, their losses and the criterion.
+    links_used_ : bool
+        Where the fit had links: whether they serve the outputs. Then ``components_``, ``mean_``,
+        ``projection_`` and ``coef_`` are those of blocks of content, as `linked_rows_` makes
+        them, and rows have no density, no gaps and no inverse of their own.
+    linked_rows_ : LinkedRows
+        Where links are used: axes of content, steps over the links, coordinates of the rows.
+    sample_index_ : ndarray of shape (n_samples,)
+        Where links are used: the node of each row of the fit.
     input_share_, target_share_ : ndarray of shape (n_components,)
         Share of the energy of x, and of the outputs, that each component explains.
     log_likelihood_ : float
@@ -209,7 +218,7 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
         self.callback = callback
         self.random_state = random_state
 
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X, y=None, sample_weight=None, *, links=None, sample_index=None):
         """Fit the model.
 
         Parameters
@@ -220,6 +229,11 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
             Outputs. -1 or None marks rows without class, NaN missing numbers or indicators.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows; a weight of two is a row that occurs twice.
+        links : Links, array-like or sparse matrix of shape (n_samples, n_samples), default=None
+            Links among the rows. Content smoothed over them, alone or beside content, takes
+            the place of X where it finds the outputs of labelled rows clearly better.
+        sample_index : array-like of int of shape (n_samples,), default=None
+            The node of each row, where links has other nodes besides.
 
         Returns
         -------
@@ -229,6 +243,10 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
         X = read_data(self, X, fitting=True, min_samples=2)
         check_size(settings.n_components, X.shape)
         problem, coding = self._read_problem(X, y, sample_weight)
+        if links is not None and problem.X.shape[0] < X.shape[0]:
+            raise ValueError("sample_weight has zeros; with links leave those rows out of all")
+        graph = links, sample_index, settings.rng
+        problem = problem._replace(X=self._join(problem.X, problem, problem.weights, *graph))
         if self.supervision == "likelihood":
             found = fit(problem, settings, self._iterate)
             self._keep(X.dtype, coding, found, "likelihood", found.n_passes)
@@ -245,21 +263,43 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
         self._keep_run(found.run, max_iter=self.max_iter)
         return self
 
-    def transform(self, X):
-        """Coordinates of every row, from its inputs alone.
+    def fit_transform(self, X, y=None, *, links=None, sample_index=None, **fit_params):
+        """Fit the model and project its rows, with their links.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows to project. NaN marks missing values.
+        X, y, links, sample_index
+            As in `fit`.
+        **fit_params : dict
+            ``sample_weight``.
 
         Returns
         -------
         T : ndarray of shape (n_samples, n_components)
         """
-        return predict.coordinates(self._fitted(), self._read(X))
+        graph = {"links": links, "sample_index": sample_index}
+        return self.fit(X, y, **graph, **fit_params).transform(X, **graph)
 
-    def posterior(self, X, y=None):
+    def transform(self, X, *, links=None, sample_index=None):
+        """Coordinates of every row, from its inputs alone, and its links where these are used.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows to project. NaN marks missing values.
+        links : Links, array-like or sparse matrix, default=None
+            Links of the rows, as in `PRPCA.transform`: among themselves, among the rows of
+            the fit and then these, or with ``sample_index`` among all nodes.
+        sample_index : array-like of int of shape (n_samples,), default=None
+            The node of each row.
+
+        Returns
+        -------
+        T : ndarray of shape (n_samples, n_components)
+        """
+        return predict.coordinates(self._fitted(), self._read(X, links, sample_index))
+
+    def posterior(self, X, y=None, *, links=None, sample_index=None):
         """Posterior of the coordinates of every row, given x or given x and y.
 
         Its mean given x is what `transform` gives. Coordinates times ``latent_scale_`` are the
@@ -271,6 +311,11 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
             Rows to project. NaN marks missing values, which widen the posterior.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
             Outputs of the rows where they are known, coded as in `fit`.
+        links : Links, array-like or sparse matrix, default=None
+            Links of the rows, as in `PRPCA.transform`: among themselves, among the rows of
+            the fit and then these, or with ``sample_index`` among all nodes.
+        sample_index : array-like of int of shape (n_samples,), default=None
+            The node of each row.
 
         Returns
         -------
@@ -278,7 +323,7 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
             Named tuple (mean, covariance) with arrays of shape (n_samples, n_components) and
             (n_samples, n_components, n_components).
         """
-        X = self._read(X)
+        X = self._read(X, links, sample_index)
         by_likelihood = self.supervision_ == "likelihood"
         posterior = predict.posterior if by_likelihood else predict.completed_posterior
         return LatentPosterior(*posterior(self._fitted(), X, *self._read_outputs(y, X.shape[0])))
@@ -295,24 +340,30 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
         -------
         X : ndarray of shape (n_samples, n_features)
         """
+        self._refuse_linked("inverse_transform")
         Z = np.asarray(Z)
         matches = hasattr(self, "latent_scale_") and Z.shape[1:] == self.latent_scale_.shape
         return super().inverse_transform(Z * self.latent_scale_ if matches else Z)
 
-    def predict_distribution(self, X):
+    def predict_distribution(self, X, *, links=None, sample_index=None):
         """Mean and covariance of the outputs of every row.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             NaN marks missing values, which widen the prediction.
+        links : Links, array-like or sparse matrix, default=None
+            Links of the rows, as in `PRPCA.transform`: among themselves, among the rows of
+            the fit and then these, or with ``sample_index`` among all nodes.
+        sample_index : array-like of int of shape (n_samples,), default=None
+            The node of each row.
 
         Returns
         -------
         distribution : TargetDistribution
             Named tuple (mean, covariance), in the units of y; for classes a column per class.
         """
-        mean, covariances, pattern = self._outputs_given(self._read(X))
+        mean, covariances, pattern = self._outputs_given(self._read(X, links, sample_index))
         coding = self.target_coding_
         covariance = decode_covariance(covariances, coding)[pattern]
         return TargetDistribution(decode_scores(mean, coding), covariance)
@@ -330,6 +381,7 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
         -------
         log_density : ndarray of shape (n_samples,)
         """
+        self._refuse_linked("score_samples")
         total = super().score_samples(X)
         if y is None or self.target_coding_.kind == "none":
             return total
@@ -360,6 +412,7 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
         y_std : ndarray of shape (n_samples, n_outputs)
             In the units of y; for classes those of their codes. Only if y and ``return_std``.
         """
+        self._refuse_linked("impute")
         if y is None:
             return super().impute(X, return_std=return_std)
         filled, deviations = super().impute(X, return_std=True)
@@ -387,6 +440,7 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Only if ``return_y``.
         """
+        self._refuse_linked("sample")
         rng = generator(random_state)
         X = super().sample(n_samples, random_state=rng)
         if not return_y:

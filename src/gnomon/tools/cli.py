@@ -3,10 +3,12 @@
 The work is in `commands`, imported when needed.
 """
 
+import inspect as signatures
 import json
 import sys
 import warnings
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from typing import Annotated
 
@@ -30,7 +32,8 @@ app = typer.Typer(
 )
 
 TableFile = Annotated[
-    Path, typer.Argument(help="csv, tsv, parquet, feather, npz, mtx, svmlight or h5ad file.")
+    Path,
+    typer.Argument(help="csv, tsv, xlsx, ods, parquet, feather, npz, mtx, svmlight or h5ad file."),
 ]
 ModelFile = Annotated[Path, typer.Argument(help="A file that `gnomon fit` wrote.")]
 Target = Annotated[
@@ -44,11 +47,37 @@ Target = Annotated[
 ]
 Id = Annotated[str | None, typer.Option("--id", help="Column with the names of the rows.")]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.")]
-Encoding = Annotated[str, typer.Option(help="Of a text file, as latin-1 or utf-16.")]
-Separator = Annotated[
-    str | None, typer.Option(help="Between cells of a text file; found if not given.")
-]
-Decimal = Annotated[str, typer.Option(help="Decimal point of a text file.")]
+READING = {
+    "encoding": Annotated[str | None, typer.Option(help="Of a text file; utf-8 if not given.")],
+    "separator": Annotated[
+        str | None, typer.Option(help="Between cells of a text file; found if not given.")
+    ],
+    "decimal": Annotated[
+        str | None, typer.Option(help="Decimal point or comma; found if not given.")
+    ],
+    "thousands": Annotated[
+        str | None, typer.Option(help="Mark between thousands: . , ' or a blank.")
+    ],
+    "na": Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="WORD",
+            help="Cell that means no value, in all columns or, as COLUMN=WORD, in one; repeat it.",
+        ),
+    ],
+    "censored": Annotated[
+        str | None,
+        typer.Option(help="What <0.5 among numbers is: half (of the limit; >9 is 9) or gap."),
+    ],
+    "dayfirst": Annotated[
+        bool | None,
+        typer.Option("--dayfirst/--monthfirst", help="Order in dates; found if not given."),
+    ],
+    "sheet": Annotated[str | None, typer.Option(help="Of a workbook: its name, or number from 1.")],
+    "transpose": Annotated[
+        bool | None, typer.Option("--transpose/--no-transpose", help="Rows are the features.")
+    ],
+}
 Task = Annotated[
     str, typer.Option(help="What the target is: auto, classes, numeric or multilabel.")
 ]
@@ -71,6 +100,23 @@ Chunks = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing unless it fails.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+
+def _reads_table(command):
+    """The command with the options of READING; it gets those that were given as one dict."""
+
+    @wraps(command)
+    def with_options(**options):
+        given = {name: options.pop(name) for name in READING}
+        given["na"] = tuple(given["na"] or ()) or None
+        command(**options, reading={k: value for k, value in given.items() if value is not None})
+
+    own = list(signatures.signature(command).parameters.values())
+    place = [parameter.name for parameter in own].index("reading")
+    empty = own.pop(place)
+    own[place:place] = [empty.replace(name=n, annotation=kind) for n, kind in READING.items()]
+    with_options.__signature__ = signatures.Signature(own)
+    return with_options
 
 
 def _version(asked: bool):
@@ -98,6 +144,7 @@ def _run(name, quiet, as_json, debug, **options):
 
 
 @app.command(epilog="Example: `gnomon fit wine.csv --target class --id bottle --out wine`")
+@_reads_table
 def fit(
     table: TableFile,
     target: Target = None,
@@ -125,9 +172,7 @@ def fit(
     ] = None,
     scale: Scale = "auto",
     seed: Seed = 0,
-    encoding: Encoding = "utf-8",
-    separator: Separator = None,
-    decimal: Decimal = ".",
+    reading=None,
     quiet: Quiet = False,
     as_json: Json = False,
     debug: Debug = False,
@@ -141,7 +186,6 @@ def fit(
     asked |= {"target": target, "task": task, "unlabelled": unlabelled, "links": links}
     asked |= {"chunks": chunks, "id": id, "ignore": tuple(ignore or ()), "scale": scale}
     asked |= {"seed": seed}
-    reading = {"encoding": encoding, "separator": separator, "decimal": decimal}
     _run("fit", quiet, as_json, debug, path=table, out=out, reading=reading, asked=asked)
 
 
@@ -149,18 +193,16 @@ def _of_model(name, help, example, out_help="csv or parquet file; - for the scre
     """Add a command that takes a model and a table and writes a file."""
 
     @app.command(name, help=help, epilog=f"Example: `gnomon {name} {example}`")
+    @_reads_table
     def command(
         model: ModelFile,
         table: TableFile,
         out: Annotated[Path | None, typer.Option("--out", "-o", help=out_help)] = None,
-        encoding: Encoding = "utf-8",
-        separator: Separator = None,
-        decimal: Decimal = ".",
+        reading=None,
         quiet: Quiet = False,
         as_json: Json = False,
         debug: Debug = False,
     ):
-        reading = {"encoding": encoding, "separator": separator, "decimal": decimal}
         files = {"model_path": model, "path": table, "out": out}
         _run(name, quiet, as_json, debug, **files, reading=reading)
 
@@ -184,6 +226,7 @@ _of_model(
 
 
 @app.command(epilog="Example: `gnomon impute wine/model.gnomon wine.csv --out filled.csv`")
+@_reads_table
 def impute(
     model: ModelFile,
     table: TableFile,
@@ -194,20 +237,18 @@ def impute(
         bool,
         typer.Option("--beyond-range", help="Fill with values that the fit has not seen, too."),
     ] = False,
-    encoding: Encoding = "utf-8",
-    separator: Separator = None,
-    decimal: Decimal = ".",
+    reading=None,
     quiet: Quiet = False,
     as_json: Json = False,
     debug: Debug = False,
 ):
     """Fill the gaps of a table in its own units, and say how sure each filling is."""
-    reading = {"encoding": encoding, "separator": separator, "decimal": decimal}
     files = {"model_path": model, "path": table, "out": out}
     _run("impute", quiet, as_json, debug, **files, reading=reading, beyond_range=beyond_range)
 
 
 @app.command(epilog="Example: `gnomon compare wine.csv --target class --out wine`")
+@_reads_table
 def compare(
     table: TableFile,
     target: Target = None,
@@ -231,9 +272,7 @@ def compare(
     ignore: Ignore = None,
     scale: Scale = "auto",
     seed: Seed = 0,
-    encoding: Encoding = "utf-8",
-    separator: Separator = None,
-    decimal: Decimal = ".",
+    reading=None,
     quiet: Quiet = False,
     as_json: Json = False,
     debug: Debug = False,
@@ -242,7 +281,6 @@ def compare(
     asked: dict = {"target": target, "task": task, "unlabelled": unlabelled, "links": links}
     asked |= {"chunks": chunks, "id": id, "ignore": tuple(ignore or ()), "scale": scale}
     asked |= {"seed": seed}
-    reading = {"encoding": encoding, "separator": separator, "decimal": decimal}
     more = {"components": components, "models": models, "time_limit": time_limit}
     files = {"path": table, "out": out, "reading": reading}
     _run("compare", quiet, as_json, debug, **files, asked=asked, **more)

@@ -46,7 +46,7 @@ def fit(console, *, path, out, reading, asked):
     """Fit a model to a table; write embedding, predictions, model and report."""
     asked = prepare.read_question(asked)
     folder = write.place(path, out)
-    table, ready = _prepared(console, path, asked, **reading)
+    table, ready, asked = _prepared(console, path, asked, **reading)
     model, X, choice = _fitted(console, asked, ready)
     subject = _written(console, folder, model, table, ready, asked, X)
     subject.choice = choice
@@ -54,12 +54,13 @@ def fit(console, *, path, out, reading, asked):
 
 
 def _prepared(console, path, asked, **reading):
-    """The table, and what the question makes of it."""
+    """The table, what the question makes of it, and the question with the names of the rows."""
     with console.stage(f"reading {path}"):
-        table = open_table(path, **reading)
+        table = open_table(path, note=console.note, **reading)
+        asked = prepare.named_rows(table, asked, console.note)
         ready = prepare.prepare(table, asked, console.note)
     limit_threads(ready.X)
-    return table, ready
+    return table, ready, asked
 
 
 def _fitted(console, asked, ready):
@@ -170,7 +171,7 @@ def _opened(console, model_path, path, reading):
     """The model, the table, its matrix and the names of its rows."""
     saved = prepare.load_fit(model_path)
     with console.stage(f"reading {path}"):
-        table = open_table(path, **reading)
+        table = prepare.open_for(saved, path, console.note, **reading)
         X = apply(saved.recipe, table, console.note)
     X = fill_gaps(saved.model, X, saved.recipe, console.note)
     known = saved.asked.id if saved.asked.id in table.names else None
@@ -191,7 +192,7 @@ def compare(console, *, path, out, reading, asked, components, models, time_limi
     if asked.target is None:
         raise TableError("compare scores by the target; name its column with --target")
     sizes = [prepare.read_number("--components", part, int) for part in components.split(",")]
-    _, ready = _prepared(console, path, asked, **reading)
+    _, ready, asked = _prepared(console, path, asked, **reading)
     names = None if models is None else [name.strip() for name in models.split(",")]
     result = _compared(console, ready, asked.seed, sizes, models=names, time_limit=time_limit)
     if out is not None:
@@ -219,7 +220,7 @@ def report(console, *, model_path, path, out, reading):
     """Write the report of a model on a table."""
     saved = prepare.load_fit(model_path)
     with console.stage(f"reading {path}"):
-        table = open_table(path, **reading)
+        table = prepare.open_for(saved, path, console.note, **reading)
         ready, asked = prepare.prepare_again(saved, table, console.note)
     X = fill_gaps(saved.model, ready.X, saved.recipe, console.note)
     score = _score(console, saved.model, X, ready)
@@ -235,7 +236,7 @@ def demo(console, *, out):
     folder = write.make_folder(out)
     path = console.wrote(write_wine(folder / "wine.csv"))
     console.say(f"{path}: 178 wines, 13 measurements, 15 labels, one cell in twenty empty")
-    table, ready = _prepared(console, path, ASKED)
+    table, ready, _ = _prepared(console, path, ASKED)
     model, X, _ = _fitted(console, ASKED, ready)
     subject = _written(console, folder, model, table, ready, ASKED, X)
     result = _compared(console, ready, ASKED.seed, (2,), models=COMPARED_MODELS)

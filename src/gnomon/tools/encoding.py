@@ -35,6 +35,7 @@ RECORDS = {
     "ClassHead": "gnomon.estimators._predict",
     "Coding": "gnomon.estimators._targets",
     "Inputs": "gnomon.models.bsdr.inputs",
+    "LinkedRows": "gnomon.models.strength.links",
 }
 # Types of numbers as scikit-learn takes them for a parameter, by the names that files have.
 TYPES = {cls.__name__: cls for cls in (bool, int, float, str, np.float32, np.float64)} | {

@@ -12,17 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gnomon.exceptions import TableError
-from gnomon.tools.recipe import Feature
+from gnomon.tools.cells import mended
 from gnomon.tools.tables import Batch, Table, as_numbers, column_kind
 from gnomon.tools.write import Filling, beside
 
 # What a table without a file is called in messages.
 TABLE = Path("the table")
-# What texts may be, the narrower first.
-TYPES = {
-    "number": (pa.int64(), pa.float64()),
-    "date": (pa.date32(), pa.timestamp("us"), pa.timestamp("ns")),
-}
 
 
 def _library(frame) -> str | None:
@@ -39,17 +34,18 @@ def is_frame(value) -> bool:
     return _library(value) is not None
 
 
-def table_of(frame, recipe, question) -> Table:
-    """The columns that the rule and the question name, as a table like that of a file."""
+def table_of(frame, saved, note) -> Table:
+    """The columns that a saved model names, as a table that is read as its own was."""
     if len(frame) == 0:
         raise TableError(f"{TABLE} has no rows")
-    found = _named_columns(frame, [*recipe.matrix_names, *_texts(question)])
-    for feature in recipe.features:
-        for name, column in _named_columns(frame, [feature.column]).items():
-            found[name] = _read_as(feature, column)
+    recipe, names = saved.recipe, [feature.column for feature in saved.recipe.features]
+    wanted = dict.fromkeys([*recipe.matrix_names, *names, *_texts(saved.asked)])
+    found = _named_columns(frame, wanted)
     matrix = _stacked(recipe.matrix_names, found) if recipe.matrix_names else None
     batch = Batch(len(frame), found, matrix)
-    return Table(TABLE, list(found), list(recipe.matrix_names), lambda: iter([batch]))
+    table = Table(TABLE, list(found), list(recipe.matrix_names), lambda: iter([batch]))
+    table = table._replace(reading=saved.reading)
+    return table if recipe.matrix_names else mended(table, batch, saved.kinds, note)
 
 
 def _texts(question):
@@ -82,20 +78,6 @@ def _arrow(frame, name):
         text = " ".join(str(error).split())[:200]
         raise TableError(f"column {name!r} of {TABLE} cannot be read: {text}") from error
     return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
-
-
-def _read_as(feature: Feature, column):
-    """A column of texts as the numbers or dates that a reader of files would have found in it."""
-    if feature.kind == "category" or column_kind(column) != "text":
-        return column
-    texts = column.cast(pa.string())
-    texts = pc.if_else(pc.equal(texts, ""), None, texts)
-    for kind in TYPES[feature.kind]:
-        try:
-            return texts.cast(kind)
-        except pa.ArrowException:
-            continue
-    return column
 
 
 def _stacked(names, columns):

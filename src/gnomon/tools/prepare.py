@@ -13,14 +13,24 @@ from gnomon.estimators import count, kind_of, labelled_rows
 from gnomon.exceptions import ModelFileError, TableError
 from gnomon.linalg.data import has_gaps
 from gnomon.tools import modelfile
-from gnomon.tools.recipe import SCALES, Recipe, apply, gap_counts, plan
-from gnomon.tools.tables import Table, as_numbers, as_texts, as_values, column_kind, open_table
+from gnomon.tools.recipe import SCALES, Recipe, apply, gap_counts, left_out_text, plan
+from gnomon.tools.tables import (
+    Reading,
+    Table,
+    as_numbers,
+    as_texts,
+    as_values,
+    column_kind,
+    open_table,
+)
 
 TASKS = ("auto", "classes", "numeric", "multilabel")
 # Words for a label that a row has or has not, in lower case.
 WORDS = {"yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
 # So many classes are usual; more in a column of numbers may be measurements, and it is said.
 MANY_CLASSES = 20
+# With fewer rows, texts that differ everywhere may be categories.
+NAMED_ROWS = 10
 
 
 class Question(NamedTuple):
@@ -58,6 +68,7 @@ class PreparedTable(NamedTuple):
     links: Any
     recipe: Recipe
     gaps: Mapping[str, int] = MappingProxyType({})
+    reading: Reading = Reading()
 
     @property
     def labelled(self) -> np.ndarray | None:
@@ -71,12 +82,14 @@ class SavedModel(NamedTuple):
     model: Any
     recipe: Recipe
     asked: Question
-    notes: dict
+    reading: Reading = Reading()
+    notes: Mapping = MappingProxyType({})
 
-
-def open_for(saved: SavedModel, path, **options) -> Table:
-    """The table at a path, read as that of the model was."""
-    return open_table(path, **saved.notes.get("reading", {}) | options)
+    @property
+    def kinds(self) -> dict[str, str]:
+        """Of the columns of its tables, whether they hold number, date or text."""
+        features = self.recipe.features
+        return {f.column: "text" if f.kind == "category" else f.kind for f in features}
 
 
 def read_question(asked) -> Question:
@@ -112,6 +125,30 @@ def read_number(option, value, kind):
         raise TableError(f"{option} {value!r}; a number or auto is wanted") from None
 
 
+def open_for(saved: SavedModel, path, note, **options) -> Table:
+    """A table read as the model's own was; options that are given come first, and are its own."""
+    table = open_table(path, saved.reading, kinds=saved.kinds, note=note, **options)
+    return table._replace(options=options)
+
+
+def named_rows(table: Table, asked: Question, note) -> Question:
+    """The question with the first column of texts that all differ as the names of the rows.
+
+    A column that is asked for is taken; links name rows by number where none is.
+    """
+    if asked.id is not None or asked.links is not None or table.streamed or table.features:
+        return asked
+    used = {*asked.targets, asked.chunks, *asked.ignore}
+    for name in table.names:
+        column = table.column(name)
+        if name in used or column_kind(column) != "text" or len(column) < NAMED_ROWS:
+            continue
+        if column.null_count == 0 and len(column.unique()) == len(column):
+            note(f"{name!r} was taken for the names of the rows; say --id for another")
+            return asked._replace(id=name)
+    return asked
+
+
 def prepare(table: Table, asked: Question, note) -> PreparedTable:
     """X, y and what else the question names, from the table."""
     for name, role in ((asked.id, "id"), (asked.chunks, "chunk column")):
@@ -121,8 +158,8 @@ def prepare(table: Table, asked: Question, note) -> PreparedTable:
         table.check(name, "target")
     used = [name for name in (*asked.targets, asked.id, asked.chunks, *asked.ignore) if name]
     recipe = plan(table, ignore=used, scale=asked.scale, report=note)
-    for name, reason in recipe.left_out.items():
-        note(f"column {name!r} {reason}; left out")
+    if recipe.left_out:
+        note(left_out_text(recipe.left_out))
     X = apply(recipe, table, note)
     ids = row_names(table, asked.id, X.shape[0])
     y, kind = _target(table, asked)
@@ -130,7 +167,8 @@ def prepare(table: Table, asked: Question, note) -> PreparedTable:
         _check_variety(table, asked, name, values, kind, note)
     chunks = None if asked.chunks is None else _chunk_ids(table.column(asked.chunks))
     links = None if asked.links is None else _read_links(asked.links, ids)
-    return PreparedTable(X, y, kind, ids, chunks, links, recipe, gap_counts(recipe, X))
+    gaps = gap_counts(recipe, X)
+    return PreparedTable(X, y, kind, ids, chunks, links, recipe, gaps, table.reading)
 
 
 def prepare_again(saved: SavedModel, table: Table, note) -> tuple[PreparedTable, Question]:
@@ -146,7 +184,8 @@ def prepare_again(saved: SavedModel, table: Table, note) -> tuple[PreparedTable,
         asked = asked._replace(target=None)
     ids = row_names(table, asked.id, X.shape[0])
     gaps = gap_counts(saved.recipe, X)
-    return PreparedTable(X, y, kind, ids, None, None, saved.recipe, gaps), asked
+    again = PreparedTable(X, y, kind, ids, None, None, saved.recipe, gaps, table.reading)
+    return again, asked
 
 
 def row_names(table, name, n_rows) -> np.ndarray:
@@ -179,7 +218,8 @@ def save_fit(model, path, ready: PreparedTable, asked: Question, facts=None):
     links = None if asked.links is None else str(asked.links)
     question = asked._replace(links=links, task=ready.kind or asked.task)._asdict()
     notes = {"recipe": ready.recipe.to_notes(), "question": question}
-    return modelfile.save(model, path, notes=notes | {"fit": facts or {}})
+    notes |= {"reading": ready.reading.changed(), "fit": facts or {}}
+    return modelfile.save(model, path, notes=notes)
 
 
 def load_fit(path) -> SavedModel:
@@ -199,11 +239,12 @@ def saved_model(model, notes) -> SavedModel:
     """A model and the notes of its file, whose rule for tables is checked."""
     try:
         recipe, asked = Recipe.from_notes(notes["recipe"]), _question(notes["question"])
+        reading = _reading(notes.get("reading", {}))
         if getattr(model, "n_features_in_", len(recipe.names)) != len(recipe.names):
             raise ValueError("the rule has another number of features than the model")
     except (TypeError, KeyError, AttributeError, ValueError) as error:
         raise ModelFileError("holds a rule for tables that cannot be read") from error
-    return SavedModel(model, recipe, asked, notes)
+    return SavedModel(model, recipe, asked, reading, notes)
 
 
 def _question(notes) -> Question:
@@ -215,6 +256,16 @@ def _question(notes) -> Question:
     if not all(several) or not all(text is None or isinstance(text, str) for text in texts):
         raise ValueError("a question has names that are no texts")
     return asked
+
+
+def _reading(notes) -> Reading:
+    """The reading of a file, checked; the first files have none."""
+    reading = Reading(**notes | {"na": tuple(notes.get("na", ()))})
+    kinds = Reading.__annotations__ | {"na": tuple}
+    right = [isinstance(getattr(reading, name), kind) for name, kind in kinds.items()]
+    if not all(right) or not all(isinstance(word, str) for word in reading.na):
+        raise TypeError("a reading has fields of another kind")
+    return reading
 
 
 def target_columns(asked: Question, y) -> dict:

@@ -24,6 +24,12 @@ from gnomon.tools.tables import NUMBER, Table, as_numbers, as_texts, column_kind
 # A text column with more levels is names or prose: an indicator for each would drown the rest.
 MAX_LEVELS = 50
 SCALES = ("auto", "standard", "none")
+# Numbers that people write where they have no value, in answers and measurements.
+CODES = (-1, *(sign * code for code in (9, 99, 999, 9999) for sign in (-1, 1)))
+# A code is at least so many usual steps, and so large a part of the range, from the other numbers.
+CODE_STEPS, CODE_PART = 3, 0.1
+# With fewer columns a table of names and numbers is no table of samples, as genes have it.
+SAMPLES = 10
 
 
 class Feature(NamedTuple):
@@ -123,6 +129,7 @@ class Tally:
         self.low, self.high = np.inf, -np.inf
         self.whole, self.boolean = True, True
         self.levels: dict[str, int] = {}
+        self.codes: dict[float, int] = {}
 
     def add(self, column, where):
         """Take in a part of the column."""
@@ -143,6 +150,9 @@ class Tally:
         values = values[~np.isnan(values)]
         if len(values) == 0:
             return
+        if self.kind == "number" and {values.min(), values.max()} & set(CODES):
+            for code, count in codes_among(values).items():
+                self.codes[code] = self.codes.get(code, 0) + count
         # Two means with their sums of squares merge without loss of digits [Chan et al. 1979].
         n, mean = len(values), values.mean()
         total, shift = self.n + n, mean - self.mean
@@ -160,21 +170,17 @@ class Tally:
         if self.n == 0:
             return "is empty"
         if len(self.levels) > MAX_LEVELS:
-            return f"has more than {MAX_LEVELS} different texts"
+            return _many_levels()
         if len(self.levels) == 1 or self.low == self.high:
             return "has only one value"
         if not self.levels and not 0 < self.m2 < np.inf:
             return "has numbers whose squares leave the range of numbers"
         return None
 
-    def doubt(self) -> str | None:
-        """What makes texts of numbers, if most of the texts are numbers."""
+    def doubt(self) -> list[str]:
+        """The texts that make texts of a column where most of them are numbers."""
         odd = [level for level in self.levels if not NUMBER.fullmatch(level)]
-        if 2 * len(odd) >= len(self.levels):
-            return None
-        if odd:
-            return f"has {_some(odd)} among numbers, so it is texts; empty these cells"
-        return f"has texts as {min(self.levels)!r}; if that is a decimal comma, say --decimal ,"
+        return odd if 2 * len(odd) < len(self.levels) else []
 
     def feature(self, name, scaled) -> Feature:
         """The rule for this column."""
@@ -196,9 +202,12 @@ def plan(table: Table, *, ignore=(), scale="auto", report=lambda text: None) -> 
         return _plan_matrix(table, scale == "standard")
     names = [name for name in table.names if name not in set(ignore)]
     tallies = _tallied(table, names)
-    for name, tally in tallies.items():
-        if doubt := tally.doubt():
-            report(f"column {name!r} {doubt}")
+    for tell in (_tell_doubts, _tell_codes):
+        tell(tallies, report)
+    if len(names) >= SAMPLES and not table.streamed:
+        from gnomon.tools.transpose import tell_if_alike
+
+        tell_if_alike(table, tallies, report)
     faults = {name: tally.fault() for name, tally in tallies.items()}
     scaled = scale != "none"
     features = [tallies[name].feature(name, scaled) for name in names if not faults[name]]
@@ -206,9 +215,63 @@ def plan(table: Table, *, ignore=(), scale="auto", report=lambda text: None) -> 
     if not features:
         raise TableError(
             f"{table.path} has no column to fit{_because(left_out)}; "
-            "columns of numbers or of a few categories are wanted"
+            "columns of numbers or of a few categories are wanted; "
+            "if its features are rows, say --transpose"
         )
     return Recipe(features, [], None, None, left_out, scaled)
+
+
+def codes_among(values) -> dict[float, int]:
+    """Codes that occur more than once at the ends of numbers, far from all others, with counts."""
+    distinct, counts = np.unique(values, return_counts=True)
+    found = {}
+    end = _coded_end(distinct, counts)
+    while end is not None:
+        found[float(distinct[end])] = int(counts[end])
+        distinct, counts = np.delete(distinct, end), np.delete(counts, end)
+        end = _coded_end(distinct, counts)
+    return found
+
+
+def _coded_end(distinct, counts):
+    """The place of a code among sorted numbers, first or last; None where there is none."""
+    for end, others in ((-1, distinct[:-1]), (0, distinct[1:])):
+        if len(others) < 3 or counts[end] < 2 or distinct[end] not in CODES:
+            continue
+        distance = np.abs(others - distinct[end]).min()
+        if distance >= max(CODE_STEPS * np.median(np.diff(others)), CODE_PART * np.ptp(others)):
+            return end
+    return None
+
+
+def _tell_doubts(tallies, report):
+    odd = {name: texts for name, tally in tallies.items() if (texts := tally.doubt())}
+    if odd:
+        name, texts = next(iter(odd.items()))
+        report(
+            f"texts among numbers: {_listed({n: f'has {_some(t)}' for n, t in odd.items()})}; read "
+            f"as texts; if such a text means no value, say --na {name}={min(texts)}"
+        )
+
+
+def _tell_codes(tallies, report):
+    coded = {name: tally.codes for name, tally in tallies.items() if tally.codes}
+    if coded:
+        told = {
+            name: "has " + " and ".join(f"{code:g} in {n} cells" for code, n in codes.items())
+            for name, codes in coded.items()
+        }
+        name, codes = next(iter(coded.items()))
+        options = " ".join(f"--na {name}={code:g}" for code in codes)
+        report(
+            f"numbers far from the others, which may mean that there is no value: {_listed(told)}; "
+            f"read as numbers; if they mean none, say {options}, or --na without a column for all"
+        )
+
+
+def _listed(told, most=3):
+    shown = "; ".join(f"{name!r} {text}" for name, text in list(told.items())[:most])
+    return shown + (f"; and {count(len(told) - most, 'more column')}" if len(told) > most else "")
 
 
 def _tallied(table, names):
@@ -254,8 +317,17 @@ def _raw(feature, column, where, report):
     if feature.kind == "category":
         return _indicators(feature, as_texts(column), where, report)
     if column_kind(column) in ("text", "other"):
-        raise TableError(f"{where} holds {column.type}; the model was fitted on {feature.kind}s")
+        raise TableError(
+            f"{where} holds texts as {_first_text(column)!r}; the model was fitted on "
+            f"{feature.kind}s; if they mean no value, say --na WORD"
+        )
     return _finite(as_numbers(column), where)[:, None]
+
+
+def _first_text(column):
+    """The first text of a column that is no number."""
+    texts = [text for text in as_texts(column) if text is not None]
+    return next((text for text in texts if not NUMBER.fullmatch(text)), texts[0])
 
 
 def gap_counts(recipe: Recipe, X) -> dict[str, int]:
@@ -350,12 +422,32 @@ def _apply_matrix(recipe, table):
     return (X - recipe.matrix_center) / recipe.matrix_scale
 
 
+def _many_levels():
+    return f"has more than {MAX_LEVELS} different texts"
+
+
+def left_out_text(left_out) -> str:
+    """Which columns were left out, by reason, and what can be said about it."""
+    reasons: dict[str, list[str]] = {}
+    for name, reason in left_out.items():
+        reasons.setdefault(reason, []).append(name)
+    told = []
+    for reason, names in reasons.items():
+        verb, rest = reason.split(" ", 1)
+        verb = {"is": "are", "has": "have", "holds": "hold"}[verb] if len(names) > 1 else verb
+        told.append(f"{_some(names, 5, 'column')} {verb} {rest}")
+    names_rows = "--id takes texts as the names of the rows; " if _many_levels() in reasons else ""
+    return (
+        f"left out: {'; '.join(told)}; {names_rows}--ignore leaves a column out without this note"
+    )
+
+
 def _because(left_out):
     if not left_out:
         return ""
     return ": " + ", ".join(f"{name!r} {fault}" for name, fault in list(left_out.items())[:3])
 
 
-def _some(texts, most=3):
+def _some(texts, most=3, kind="text"):
     shown = ", ".join(repr(text) for text in sorted(texts)[:most])
-    return shown + (f" and {count(len(texts) - most, 'more text')}" if len(texts) > most else "")
+    return shown + (f" and {count(len(texts) - most, f'more {kind}')}" if len(texts) > most else "")

@@ -185,7 +185,8 @@ class TableModel:
         """
         from gnomon.tools.prepare import fill_gaps, prepare_again
 
-        opened, notes = self._opened(table), dict[str, None]()
+        notes: dict[str, None] = {}
+        opened = self._opened(table, notes.setdefault)
         ready, _ = prepare_again(self._saved, opened, notes.setdefault)
         X = fill_gaps(self.model, ready.X, self.recipe, notes.setdefault)
         _warn(notes)
@@ -221,8 +222,7 @@ class TableModel:
         """
         from gnomon.tools import frames, write
 
-        opened = self._opened(table)
-        X = self._matrix(opened)
+        opened, X = self._rows_of(table)
         if opened.streamed or not isinstance(X, np.ndarray):
             raise TableError(f"{opened.path} is sparse or too large to fill; a dense one is wanted")
         imputed = self.model.impute(X, return_std=True)
@@ -248,33 +248,34 @@ class TableModel:
         return self.model.get_feature_names_out()
 
     def _rows(self, table):
-        return self._matrix(self._opened(table))
+        return self._rows_of(table)[1]
 
-    def _matrix(self, opened):
-        """The matrix of a table as the model takes it."""
+    def _rows_of(self, table):
+        """The table, opened, and its matrix as the model takes it."""
         from gnomon.tools.prepare import fill_gaps
         from gnomon.tools.recipe import apply
 
         notes: dict[str, None] = {}
+        opened = self._opened(table, notes.setdefault)
         X = apply(self.recipe, opened, notes.setdefault)
         X = fill_gaps(self.model, X, self.recipe, notes.setdefault)
         _warn(notes)
-        return X
+        return opened, X
 
-    def _opened(self, table):
+    def _opened(self, table, note):
         """The table of a file or of a data frame."""
         from gnomon.tools.frames import is_frame, table_of
         from gnomon.tools.prepare import open_for
 
         if isinstance(table, str | Path):
-            return open_for(self._saved, table)
+            return open_for(self._saved, table, note)
         if not is_frame(table):
             raise TableError(
                 f"a table is wanted, not {_described(table)}: pass a pandas or polars data frame, "
                 "a pyarrow table or the path of a file; for a matrix take .model, which takes "
                 "gnomon.read_table(path, model=file).X"
             )
-        return table_of(table, self.recipe, self.question)
+        return table_of(table, self._saved, note)
 
 
 def _warn(notes):

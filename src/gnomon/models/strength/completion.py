@@ -116,7 +116,7 @@ def predictive_covariance(
     covariance = _shrunk(completion.covariance, RULE.predictive_shrinkage)
     odds = gaussian_log_odds(left_out, covariance, outputs.Y[first])
     losses = [
-        weights[::most] @ _log_losses(odds / factor, place[::most]) for factor in RULE.widenings
+        weights[::most] @ log_losses(odds / factor, place[::most]) for factor in RULE.widenings
     ]
     best = int(np.argmin(losses))
     return covariance * RULE.widenings[best], best < len(RULE.widenings) - 1
@@ -131,7 +131,8 @@ def _of_numbers(completion, weights):
     return completion.covariance * np.outer(scale, scale)
 
 
-def _log_losses(odds, labels):
+def log_losses(odds, labels) -> np.ndarray:
+    """Log loss (n,) of the class of every row, from log odds (n, C)."""
     odds = odds - odds.max(axis=1, keepdims=True)
     return np.log(np.exp(odds).sum(axis=1)) - odds[np.arange(len(odds)), labels]
 
