@@ -33,6 +33,7 @@ _HOMES: dict[str, str] = {
     "SPPCA": "gnomon.estimators.sppca",
     "KernelSPPCA": "gnomon.estimators.kernel_sppca",
     "KernelFeatures": "gnomon.estimators.kernel_features",
+    "TableModel": "gnomon.tools.table_model",
 }
 
 __all__ = sorted(_HOMES)

@@ -266,6 +266,52 @@ def test_impute_fills_categories_and_dates(tmp_path, text):
     assert filled["d"][0] > filled["d"][1]
 
 
+OWN_UNITS = "x,n,wet,day,k\n" + "".join(
+    f"{i % 2 * 4 + i % 3},{i % 2 * 9 + i % 3},{'False,True'.split(',')[i % 2]},"
+    f"2020-01-{1 + i % 2 * 20 + i % 3:02d},{'ab'[i % 2]}\n"
+    for i in range(40)
+)
+
+
+@pytest.fixture
+def own_units(tmp_path, text):
+    """A model of whole numbers, truth, dates and texts, and a table with gaps in all of them."""
+    run("fit", text(OWN_UNITS), "-k", "1", "--out", tmp_path / "o")
+    gaps = text("x,n,wet,day,k,free\n5,,,,,=1\n0,,,,,-\n,8,true,2020-01-22,b,x\n", "gaps.csv")
+    return tmp_path / "o" / "model.gnomon", gaps
+
+
+def test_impute_writes_in_the_units_of_the_table(own_units, tmp_path):
+    found = run("impute", *own_units, "--out", tmp_path / "f.csv")
+    assert "9 gaps filled" in found.stderr
+    lines = (tmp_path / "f.csv").read_text().splitlines()
+    filled = rows(tmp_path / "f.csv")
+    names = ["x", "n", "wet", "day"]
+    assert list(filled) == [
+        *(part for name in names for part in (name, f"{name} (sd)")),
+        *("k", "k (share)", "free"),
+    ]
+    assert all(isinstance(value, int) for value in filled["n"] + filled["x"])
+    assert filled["wet"] == [True, False, True]
+    assert filled["k"] == ["b", "a", "b"]
+    assert "2020-01-" in lines[1]
+    assert ":" not in lines[1]
+    assert filled["free"] == ["'=1", "'-", "x"]
+
+
+def test_impute_stays_within_what_was_seen_unless_asked(own_units, tmp_path, text):
+    model, _ = own_units
+    far = text("x,n,wet,day,k\n60,,,,b\n", "far.csv")
+    run("impute", model, far, "--out", tmp_path / "f.csv")
+    run("impute", model, far, "--beyond-range", "--out", tmp_path / "g.csv")
+    within, beyond = rows(tmp_path / "f.csv"), rows(tmp_path / "g.csv")
+    assert within["n"] == [11]
+    assert str(within["day"][0]) == "2020-01-23"
+    assert beyond["n"][0] > 11
+    assert beyond["wet"] == [True]
+    assert beyond["day"][0] > within["day"][0]
+
+
 def test_inspect_says_what_is_in_a_file(model):
     said = run("inspect", model, "--json").stdout
     assert json.loads(said)["model"] == "PPCA"
@@ -562,7 +608,7 @@ def test_a_gap_is_filled_alike_whatever_rows_are_beside_it(tmp_path, text, rng):
 def snippet(page):
     """The code that a report hands out; only public names are in it."""
     text = html.unescape(page.read_text())
-    code = re.search(r"import gnomon\n.*?transform\(table.X\)\n", text, re.S)[0]
+    code = re.search(r"import gnomon\n.*?transform\([^\n]*\)\n", text, re.S)[0]
     assert "gnomon.tools" not in code
     return code
 
@@ -642,7 +688,19 @@ def test_the_code_of_a_later_report_places_the_rows_by_the_model(table, tmp_path
     csv.write_csv(csv.read_csv(table).slice(10, 25), new)
     run("report", model, new, "--out", tmp_path / "o" / "report.html")
     run("transform", model, new, "--out", tmp_path / "o" / "embedding.csv")
-    assert "gnomon.load(" in snippet(tmp_path / "o" / "report.html")
+    code = snippet(tmp_path / "o" / "report.html")
+    assert f"gnomon.load({str(model)!r})\nZ = model.transform({str(new)!r})" in code
+    check_snippet(tmp_path / "o", 2)
+
+
+def test_the_code_of_a_later_report_reads_a_table_of_another_kind(table, tmp_path):
+    run("fit", table, *TARGET, "--out", tmp_path / "o")
+    model, new = tmp_path / "o" / "model.gnomon", tmp_path / "new.csv"
+    separated = csv.WriteOptions(delimiter="|")
+    csv.write_csv(csv.read_csv(table).slice(10, 25), new, separated)
+    reading = ("--separator", "|")
+    run("report", model, new, *reading, "--out", tmp_path / "o" / "report.html")
+    run("transform", model, new, *reading, "--out", tmp_path / "o" / "embedding.csv")
     check_snippet(tmp_path / "o", 2)
 
 

@@ -9,6 +9,8 @@ import pytest
 
 pytest.importorskip("typer")
 pytest.importorskip("pyarrow")
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
 import gnomon
@@ -120,6 +122,15 @@ def test_a_model_saved_in_python_says_how_it_is_used_there(tmp_path, rng):
     assert text["use it"].startswith(f"model = gnomon.load({str(path)!r})")
     assert not {"rows", "fitted", "columns", "reads", "held out"} & set(text)
     assert json.loads(run("inspect", path, "--json"))["columns"] is None
+
+
+def test_a_pipeline_is_named_by_its_steps(tmp_path, rng):
+    pipeline = make_pipeline(StandardScaler(), "passthrough", gnomon.PPCA(1))
+    path = gnomon.save(pipeline.fit(rng.normal(size=(9, 3))), tmp_path / "m.gnomon")
+    text = said(path, "--details")
+    assert text["model"] == "Pipeline: StandardScaler, passthrough, PPCA"
+    assert text["use it"].endswith("it takes what it was fitted on")
+    assert "steps" not in text["parameters"]
 
 
 def test_a_file_without_facts_of_its_fit_is_read(model, tmp_path):

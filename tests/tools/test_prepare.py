@@ -166,6 +166,14 @@ def test_the_first_files_called_numeric_targets_numbers(saved, monkeypatch):
     )
 
 
+def test_a_rule_of_another_width_than_the_model_is_refused(saved, tmp_path):
+    _, ready = saved
+    other = gnomon.PPCA(1).fit(np.random.default_rng(0).normal(size=(9, 3)))
+    path = save_fit(other, tmp_path / "other.gnomon", ready, ASKED)
+    with pytest.raises(ModelFileError, match="holds a rule for tables that cannot be read"):
+        load_fit(path)
+
+
 def test_a_rule_that_is_no_rule_is_refused(tmp_path):
     path = gnomon.save(gnomon.PPCA(1), tmp_path / "m.gnomon", notes={"recipe": {}})
     with pytest.raises(ModelFileError, match="holds a rule for tables that cannot be read"):

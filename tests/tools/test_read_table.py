@@ -97,7 +97,9 @@ def test_a_table_is_read_for_a_model_as_its_own_was(path, tmp_path):
     assert read.y.tolist() == ["y", None, "x"]
     filled = gnomon.read_table(new, model=tmp_path / "m.gnomon", fill_gaps=True)
     assert filled.X[2, 0] == 0
-    assert (gnomon.load(tmp_path / "m.gnomon").transform(read.X) == model.transform(read.X)).all()
+    back = gnomon.load(tmp_path / "m.gnomon")
+    assert (back.model.transform(read.X) == model.transform(read.X)).all()
+    assert (back.transform(new) == model.transform(read.X)).all()
 
 
 def test_a_model_without_a_rule_for_tables_is_refused(path, tmp_path):

@@ -59,6 +59,32 @@ def test_batches_give_what_the_whole_gives(table, monkeypatch):
     assert_allclose(X, whole, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("size", [10**9, 200])
+def test_the_rule_keeps_what_was_seen(table, monkeypatch, size):
+    """Whole and in pieces: ranges, whether all were whole, whether they were true or false."""
+    monkeypatch.setattr(tables, "STREAM_ABOVE", size)
+    monkeypatch.setattr(tables, "BATCH_BYTES", size)
+    lines = [
+        f"{i % 7},{i / 4},{i % 2 == 0},2020-01-{i % 20 + 1:02d},{'xy'[i % 2]}" for i in range(40)
+    ]
+    rule = plan(table("n,a,wet,day,kind\n" + "\n".join(lines) + "\n"))
+    seen = {f.column: (f.low, f.high, f.whole, f.boolean) for f in rule.features}
+    assert seen["n"] == (0, 6, True, False)
+    assert seen["a"] == (0, 9.75, False, False)
+    assert seen["wet"] == (0, 1, True, True)
+    assert seen["day"] == (18262, 18281, True, False)
+    assert seen["kind"] == (-np.inf, np.inf, False, False)
+
+
+def test_the_rule_of_a_matrix_keeps_what_was_seen(tmp_path):
+    np.savez(tmp_path / "t.npz", X=[[1.0, 0.5], [np.nan, 2.0], [4.0, 1.0]])
+    for scale in ("none", "standard"):
+        rule = plan(open_table(tmp_path / "t.npz"), scale=scale)
+        assert rule.matrix_low.tolist() == [1, 0.5]
+        assert rule.matrix_high.tolist() == [4, 2]
+        assert rule.matrix_whole.tolist() == [True, False]
+
+
 def test_the_spread_of_far_numbers_keeps_its_digits(table, monkeypatch):
     text = "a\n" + "".join(f"{1_000_000_000 + i % 10}\n" for i in range(1000))
     monkeypatch.setattr(tables, "STREAM_ABOVE", 10)

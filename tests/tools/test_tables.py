@@ -32,6 +32,11 @@ def check(table):
     assert [column_kind(table.column(n)) for n in table.names] == ["text", "number", "date", "text"]
 
 
+def test_times_with_nanoseconds_are_read(text):
+    table = open_table(text("when\n2020-01-01 12:00:00.123456789\n2020-01-02 00:00:00\n"))
+    assert_allclose(as_numbers(table.column("when")), [18262.5 + 0.123456 / 86400, 18263])
+
+
 def test_text_is_read_with_kinds_and_gaps(text):
     check(open_table(text(TEXT)))
 

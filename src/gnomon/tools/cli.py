@@ -224,11 +224,6 @@ _of_model(
     "Predict the target of a table's rows: classes with probabilities, numbers with deviations.",
     "wine/model.gnomon new.csv",
 )
-_of_model(
-    "impute",
-    "Fill the gaps of a table, and say how sure each filling is.",
-    "wine/model.gnomon wine.csv --out filled.csv",
-)
 
 
 @app.command(epilog="Example: `gnomon report wine/model.gnomon wine.csv --out wine.html`")
@@ -248,6 +243,28 @@ def report(
     """Write the report of a model on a table: one HTML file that opens offline."""
     files = {"model_path": model, "path": table, "out": out}
     _run("report", quiet, as_json, debug, **files, reading=reading, time_limit=time_limit)
+
+
+@app.command(epilog="Example: `gnomon impute wine/model.gnomon wine.csv --out filled.csv`")
+@_reads_table
+def impute(
+    model: ModelFile,
+    table: TableFile,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="csv or parquet file; - for the screen.")
+    ] = None,
+    beyond_range: Annotated[
+        bool,
+        typer.Option("--beyond-range", help="Fill with values that the fit has not seen, too."),
+    ] = False,
+    reading=None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+    debug: Debug = False,
+):
+    """Fill the gaps of a table in its own units, and say how sure each filling is."""
+    files = {"model_path": model, "path": table, "out": out}
+    _run("impute", quiet, as_json, debug, **files, reading=reading, beyond_range=beyond_range)
 
 
 @app.command(epilog="Example: `gnomon compare wine.csv --target class --out wine`")

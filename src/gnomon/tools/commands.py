@@ -7,19 +7,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils import get_tags
 from threadpoolctl import threadpool_limits
 
 import gnomon
 from gnomon.estimators import count
 from gnomon.exceptions import TableError
-from gnomon.linalg.data import has_gaps
 from gnomon.tools import modelfile, prepare, write
 from gnomon.tools.compare.held_out import LARGE, by_short_name, describe, held_out
 from gnomon.tools.compare.scoring import Deadline
 from gnomon.tools.dimension import DimensionChoice
-from gnomon.tools.prepare import PreparedTable, Question, without_gaps
-from gnomon.tools.recipe import apply, gap_counts
+from gnomon.tools.prepare import PreparedTable, Question, fill_gaps
+from gnomon.tools.recipe import apply
 from gnomon.tools.report.page import Subject, write_report
 from gnomon.tools.tables import open_table
 
@@ -182,7 +180,7 @@ def predict(console, *, model_path, path, out, reading):
     _write(console, out, write.prediction_batches(saved.model, X, ids, **what), len(ids))
 
 
-def impute(console, *, model_path, path, out, reading):
+def impute(console, *, model_path, path, out, reading, beyond_range):
     """Write a table with its gaps filled."""
     saved, table, X, _ = _opened(console, model_path, path, reading)
     if not hasattr(saved.model, "impute"):
@@ -190,12 +188,12 @@ def impute(console, *, model_path, path, out, reading):
     if not isinstance(X, np.ndarray) or table.streamed:
         raise TableError(f"{path} is sparse or too large to fill; a dense table is wanted")
     with console.stage("filling"):
-        filled, deviations = saved.model.impute(X, return_std=True)
-    gaps = sum(gap_counts(saved.recipe, X).values())
-    console.say(f"{count(gaps, 'gap')} filled")
+        imputed = saved.model.impute(X, return_std=True)
+        fillings = write.fillings(saved.recipe, table, *imputed, within_range=not beyond_range)
+    n_gaps = sum(filling.n_gaps for filling in fillings.values())
+    console.say(f"{count(n_gaps, 'gap')} filled")
     out = out or write.named_after(path, "filled")
-    columns = write.imputed_columns(saved.recipe, table, filled, deviations)
-    _write(console, out, [columns], len(filled))
+    _write(console, out, [write.imputed_columns(saved.recipe, table, fillings)], len(X))
 
 
 def _opened(console, model_path, path, reading):
@@ -417,15 +415,6 @@ def limit_threads(X):
     """One thread for products with a small X, from now on: starting more takes longer."""
     if np.prod(X.shape) <= SMALL:
         threadpool_limits(1, user_api="blas")
-
-
-def fill_gaps(model, X, recipe, note):
-    """X as the model takes it: one that takes no gaps gets column means of the fit, and a note."""
-    if get_tags(model).input_tags.allow_nan or not has_gaps(X):
-        return X
-    filled = count(sum(gap_counts(recipe, X).values()), "was", "were")
-    note(f"{type(model).__name__} takes no gaps; {filled} filled with column means")
-    return without_gaps(X, recipe)
 
 
 def extra_inputs(model, ready: PreparedTable) -> dict:

@@ -33,6 +33,7 @@ def for_programs(file, path) -> dict:
     return {
         "path": str(path),
         "model": model["estimator"],
+        "steps": _steps(params),
         "dimensions": fitted.get("n_components_", params.get("n_components")),
         "features": fitted.get("n_features_in_"),
         "target": asked.get("target"),
@@ -49,6 +50,14 @@ def for_programs(file, path) -> dict:
         "versions": file.document["versions"],
         "checksum": "right",
     }
+
+
+def _steps(params):
+    """The classes that a pipeline is made of, None for a model."""
+    if "steps" not in params:
+        return None
+    steps = [step["tuple"][1] for step in params["steps"]]
+    return [step["estimator"] if isinstance(step, dict) else step for step in steps]
 
 
 def _names(asked) -> tuple:
@@ -99,6 +108,7 @@ def _model(known):
     name, q, d = known["model"], known["dimensions"], known["features"]
     text = f"{name}: a map of {count(q, 'dimension')}" if isinstance(q, int) else name
     text += "" if d is None else f" from {count(d, 'feature')}"
+    text += "" if known["steps"] is None else f": {', '.join(map(str, known['steps']))}"
     if known["target"] is not None:
         targets = ", ".join(map(repr, _names(known["target"])))
         text += f", for {TASKS.get(known['task'], 'the target')} {targets}"
@@ -154,7 +164,8 @@ def _use(column):
 def _uses(known):
     """The commands that take the file; in Python where it has no rule for tables."""
     if known["columns"] is None:
-        return f"model = gnomon.load({known['path']!r})  # in Python; it takes a matrix, no table"
+        takes = "a matrix, no table" if known["steps"] is None else "what it was fitted on"
+        return f"model = gnomon.load({known['path']!r})  # in Python; it takes {takes}"
     able = getattr(gnomon, known["model"], None)
     path, lines = shlex.quote(known["path"]), []
     for command, (method, what) in USES.items():
@@ -167,6 +178,7 @@ def _uses(known):
 def _technical(known):
     """What is of use to somebody who doubts the file."""
     given = {name: value for name, value in known["parameters"].items() if value is not None}
+    given.pop("steps", None)
     return {
         "parameters": ", ".join(f"{name}={value!r}" for name, value in given.items()),
         "attributes": ", ".join(known["attributes"]),

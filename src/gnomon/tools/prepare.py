@@ -6,9 +6,10 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.utils import get_tags
 
 import gnomon
-from gnomon.estimators import kind_of, labelled_rows
+from gnomon.estimators import count, kind_of, labelled_rows
 from gnomon.exceptions import ModelFileError, TableError
 from gnomon.linalg.data import has_gaps
 from gnomon.tools import modelfile
@@ -76,12 +77,19 @@ class PreparedTable(NamedTuple):
 
 
 class SavedModel(NamedTuple):
-    """A model from a file, with the rule for its tables."""
+    """A model from a file, with the rule for its tables; `notes` are all that the file has."""
 
     model: Any
     recipe: Recipe
     asked: Question
     reading: Reading = Reading()
+    notes: Mapping = MappingProxyType({})
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """Of the columns of its tables, whether they hold number, date or text."""
+        features = self.recipe.features
+        return {f.column: "text" if f.kind == "category" else f.kind for f in features}
 
 
 def read_question(asked) -> Question:
@@ -118,9 +126,9 @@ def read_number(option, value, kind):
 
 
 def open_for(saved: SavedModel, path, note, **options) -> Table:
-    """A table read as the model's own was; options that are given come first."""
-    kinds = {f.column: "text" if f.kind == "category" else f.kind for f in saved.recipe.features}
-    return open_table(path, saved.reading, kinds=kinds, note=note, **options)
+    """A table read as the model's own was; options that are given come first, and are its own."""
+    table = open_table(path, saved.reading, kinds=saved.kinds, note=note, **options)
+    return table._replace(options=options)
 
 
 def named_rows(table: Table, asked: Question, note) -> Question:
@@ -196,6 +204,15 @@ def without_gaps(X, recipe: Recipe):
     return np.where(np.isnan(X), means, X)
 
 
+def fill_gaps(model, X, recipe, note):
+    """X as the model takes it: one that takes no gaps gets column means of the fit, and a note."""
+    if get_tags(model).input_tags.allow_nan or not has_gaps(X):
+        return X
+    filled = count(sum(gap_counts(recipe, X).values()), "was", "were")
+    note(f"{type(model).__name__} takes no gaps; {filled} filled with column means")
+    return without_gaps(X, recipe)
+
+
 def save_fit(model, path, ready: PreparedTable, asked: Question, facts=None):
     """The model file with the rule for its tables, what the target was taken for, and facts."""
     links = None if asked.links is None else str(asked.links)
@@ -213,16 +230,32 @@ def load_fit(path) -> SavedModel:
             f"{path} was saved in Python, without a rule for tables; fit it with gnomon fit"
         )
     try:
-        asked, reading = _question(notes["question"]), _reading(notes.get("reading", {}))
-        return SavedModel(model, Recipe.from_notes(notes["recipe"]), asked, reading)
-    except (TypeError, KeyError, AttributeError) as error:
-        raise ModelFileError(f"{path} holds a rule for tables that cannot be read") from error
+        return saved_model(model, notes)
+    except ModelFileError as error:
+        raise ModelFileError(f"{path} {error}") from None
+
+
+def saved_model(model, notes) -> SavedModel:
+    """A model and the notes of its file, whose rule for tables is checked."""
+    try:
+        recipe, asked = Recipe.from_notes(notes["recipe"]), _question(notes["question"])
+        reading = _reading(notes.get("reading", {}))
+        if getattr(model, "n_features_in_", len(recipe.names)) != len(recipe.names):
+            raise ValueError("the rule has another number of features than the model")
+    except (TypeError, KeyError, AttributeError, ValueError) as error:
+        raise ModelFileError("holds a rule for tables that cannot be read") from error
+    return SavedModel(model, recipe, asked, reading, notes)
 
 
 def _question(notes) -> Question:
     """The question of a file; the first files called numeric targets numbers."""
     task = notes["task"]
-    return Question(**notes | {"task": "numeric" if task == "numbers" else task})
+    asked = Question(**notes | {"task": "numeric" if task == "numbers" else task})
+    texts = (*asked.targets, *asked.ignore, asked.id, asked.chunks, asked.unlabelled, asked.task)
+    several = [isinstance(part, str | tuple | list | None) for part in (asked.target, asked.ignore)]
+    if not all(several) or not all(text is None or isinstance(text, str) for text in texts):
+        raise ValueError("a question has names that are no texts")
+    return asked
 
 
 def _reading(notes) -> Reading:

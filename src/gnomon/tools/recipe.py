@@ -33,13 +33,17 @@ SAMPLES = 10
 
 
 class Feature(NamedTuple):
-    """How one column becomes one or more columns of the matrix."""
+    """How one column becomes one or more columns of the matrix, and what it held at the fit."""
 
     column: str
     kind: str
     levels: list[str]
     center: np.ndarray
     scale: np.ndarray
+    low: float = -np.inf
+    high: float = np.inf
+    whole: bool = False
+    boolean: bool = False
 
     @property
     def names(self) -> list[str]:
@@ -57,6 +61,9 @@ class Recipe(NamedTuple):
     matrix_scale: Any
     left_out: dict[str, str]
     scaled: bool
+    matrix_low: Any = None
+    matrix_high: Any = None
+    matrix_whole: Any = None
 
     @property
     def names(self) -> list[str]:
@@ -80,8 +87,37 @@ class Recipe(NamedTuple):
 
     @classmethod
     def from_notes(cls, notes) -> "Recipe":
-        """From what `to_notes` returned."""
-        return cls(**notes | {"features": [Feature(**f) for f in notes["features"]]})
+        """From what `to_notes` returned, or a ValueError where it is no rule."""
+        recipe = cls(**notes | {"features": [Feature(**f) for f in notes["features"]]})
+        if not (all(map(_is_feature, recipe.features)) and _is_rule(recipe)):
+            raise ValueError("these notes are no rule for tables")
+        return recipe
+
+
+def _is_feature(feature):
+    """Whether what a file has for a feature is of the kinds that `Tally.feature` gives."""
+    texts = [feature.column, feature.kind, *feature.levels]
+    flags = isinstance(feature.whole, bool) and isinstance(feature.boolean, bool)
+    bounds = isinstance(feature.low, float) and isinstance(feature.high, float)
+    known = feature.kind in ("number", "date", "category") and isinstance(feature.levels, list)
+    width = len(feature.names)
+    scaling = _are_numbers(feature.center, width) and _are_numbers(feature.scale, width)
+    return known and flags and bounds and scaling and all(isinstance(t, str) for t in texts)
+
+
+def _is_rule(recipe):
+    width = len(recipe.matrix_names)
+    names = isinstance(recipe.matrix_names, list) and isinstance(recipe.left_out, dict)
+    texts = [*recipe.matrix_names, *recipe.left_out, *recipe.left_out.values()]
+    of_matrix = (recipe.matrix_center, recipe.matrix_scale, recipe.matrix_low, recipe.matrix_high)
+    arrays = [part for part in (*of_matrix, recipe.matrix_whole) if part is not None]
+    numbers = all(_are_numbers(array, width) for array in arrays)
+    seen = {part is None for part in (*of_matrix[2:], recipe.matrix_whole)}
+    return names and numbers and len(seen) == 1 and all(isinstance(text, str) for text in texts)
+
+
+def _are_numbers(array, width):
+    return isinstance(array, np.ndarray) and array.dtype.kind in "bf" and array.shape == (width,)
 
 
 class Tally:
@@ -91,6 +127,7 @@ class Tally:
         self.kind = kind
         self.n, self.mean, self.m2 = 0, 0.0, 0.0
         self.low, self.high = np.inf, -np.inf
+        self.whole, self.boolean = True, True
         self.levels: dict[str, int] = {}
         self.codes: dict[float, int] = {}
 
@@ -99,6 +136,7 @@ class Tally:
         if self.kind == "text":
             self._add_texts(as_texts(column))
         elif self.kind != "other":
+            self.boolean &= str(column.type) == "bool"
             self._add_numbers(_finite(as_numbers(column), where))
 
     def _add_texts(self, values):
@@ -123,6 +161,7 @@ class Tally:
         self.mean += shift * n / total
         self.n = total
         self.low, self.high = min(self.low, values.min()), max(self.high, values.max())
+        self.whole &= bool((values == np.rint(values)).all())
 
     def fault(self) -> str | None:
         """Why the column is of no use, if so."""
@@ -151,7 +190,8 @@ class Tally:
             sd = np.sqrt(p * (1 - p) * len(p)) if scaled else np.ones(len(p))
             return Feature(name, "category", levels, p, sd)
         sd = np.sqrt(self.m2 / self.n) if scaled else 1.0
-        return Feature(name, self.kind, [], np.array([self.mean]), np.array([sd]))
+        seen = (float(self.low), float(self.high), self.whole, self.boolean)
+        return Feature(name, self.kind, [], np.array([self.mean]), np.array([sd]), *seen)
 
 
 def plan(table: Table, *, ignore=(), scale="auto", report=lambda text: None) -> Recipe:
@@ -344,18 +384,26 @@ def _plan_matrix(table, scaled):
     if not sparse.issparse(X) and np.isnan(X).all(axis=0).any():
         empty = table.features[int(np.argmax(np.isnan(X).all(axis=0)))]
         raise TableError(f"{table.path} has no value in column {empty!r}; leave such columns out")
-    if not scaled:
-        center = None if sparse.issparse(X) else np.nanmean(X, axis=0)
-        return Recipe([], list(table.features), center, None, {}, False)
+    rule = Recipe([], list(table.features), None, None, {}, scaled)
     if sparse.issparse(X):
-        center, (_, variance) = None, mean_variance_axis(X, axis=0)
-        low, high = X.min(axis=0).toarray(), X.max(axis=0).toarray()
-    else:
-        center, variance = np.nanmean(X, axis=0), np.nanvar(X, axis=0)
-        low, high = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
-    # The mean of a constant column rounds, so that its variance need not be zero.
-    scale = np.where(low.ravel() < high.ravel(), np.sqrt(variance), 1.0)
-    return Recipe([], list(table.features), center, scale, {}, True)
+        return rule._replace(matrix_scale=_sparse_scale(X)) if scaled else rule
+    low, high = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
+    whole = np.all(np.isnan(X) | (np.rint(X) == X), axis=0)
+    seen = {"matrix_low": low, "matrix_high": high, "matrix_whole": whole}
+    rule = rule._replace(matrix_center=np.nanmean(X, axis=0), **seen)
+    if not scaled:
+        return rule
+    return rule._replace(matrix_scale=_scale(low, high, np.nanvar(X, axis=0)))
+
+
+def _sparse_scale(X):
+    low, high = X.min(axis=0).toarray(), X.max(axis=0).toarray()
+    return _scale(low.ravel(), high.ravel(), mean_variance_axis(X, axis=0)[1])
+
+
+def _scale(low, high, variance):
+    """The mean of a constant column rounds, so that its variance need not be zero."""
+    return np.where(low < high, np.sqrt(variance), 1.0)
 
 
 def _apply_matrix(recipe, table):

@@ -400,12 +400,12 @@ def _as_days(column):
     """Dates and durations in days, times of the day in hours."""
     kind = column.type
     if pa.types.is_duration(kind):
-        column, per_unit = column.cast(pa.duration("us")), MICROSECONDS_OF_A_DAY
+        column, per_unit = column.cast(pa.duration("us"), safe=False), MICROSECONDS_OF_A_DAY
     elif pa.types.is_time(kind):
-        column, per_unit = column.cast(pa.time64("us")), MICROSECONDS_OF_A_DAY / 24
+        column, per_unit = column.cast(pa.time64("us"), safe=False), MICROSECONDS_OF_A_DAY / 24
     else:
         zone = getattr(kind, "tz", None)
-        column, per_unit = column.cast(pa.timestamp("us", zone)), MICROSECONDS_OF_A_DAY
+        column, per_unit = column.cast(pa.timestamp("us", zone), safe=False), MICROSECONDS_OF_A_DAY
     micros = column.cast(pa.int64()).cast(pa.float64(), safe=False)
     return np.array(micros.to_numpy(zero_copy_only=False), dtype=float) / per_unit
 

@@ -194,17 +194,24 @@ def _column_steps(recipe):
 
 def python_code(subject) -> str:
     """Python that makes the same coordinates: fits the same model, or takes it from its file."""
-    path, ready = subject.model_path, subject.ready
+    path = str(subject.table.path)
+    if subject.model_path is not None and not subject.table.options:
+        load = f"model = gnomon.load({str(subject.model_path)!r})\n"
+        return f"import gnomon\n\n{load}Z = model.transform({path!r})\n"
     more = "".join(f", {key}={value!r}" for key, value in _reading(subject).items())
-    table = f"table = gnomon.read_table({str(subject.table.path)!r}{more})\n"
-    if path is not None:
-        steps = f"model = gnomon.load({str(path)!r})\n"
-    else:
-        extra = [key for key in ("links", "chunks") if getattr(ready, key) is not None]
-        given = ["table.X", *(["table.y"] if ready.y is not None else [])]
-        given += [f"{key}=table.{key}" for key in extra]
-        steps = f"model = gnomon.{_constructor(subject.model)}\nmodel.fit({', '.join(given)})\n"
-    return f"import gnomon\n\n{table}{steps}Z = model.transform(table.X)\n"
+    table = f"table = gnomon.read_table({path!r}{more})\n"
+    return f"import gnomon\n\n{table}{_model_code(subject)}Z = model.transform(table.X)\n"
+
+
+def _model_code(subject):
+    """The model for a matrix: that of the file, or the same one fitted."""
+    if subject.model_path is not None:
+        return f"model = gnomon.load({str(subject.model_path)!r}).model\n"
+    ready = subject.ready
+    extra = [key for key in ("links", "chunks") if getattr(ready, key) is not None]
+    given = ["table.X", *(["table.y"] if ready.y is not None else [])]
+    given += [f"{key}=table.{key}" for key in extra]
+    return f"model = gnomon.{_constructor(subject.model)}\nmodel.fit({', '.join(given)})\n"
 
 
 def _reading(subject):
