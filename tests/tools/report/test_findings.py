@@ -85,25 +85,22 @@ def test_dots_of_true_probabilities_lie_on_the_diagonal(rng):
 def test_errors_of_numbers_and_the_coverage_of_their_intervals(rng):
     truth = 10 * rng.normal(size=400)
     predicted = truth + rng.normal(size=400)
-    measured, residuals = findings.number_cards("yield", truth, predicted, np.ones(400))
+    measured, residuals = findings.number_cards(
+        "yield", truth, predicted, np.ones(400), (1.02, 0.9, 1.1)
+    )
     error = truth - predicted
-    assert f"RMSE of yield is {np.sqrt(np.mean(error**2)):.4g}" in measured.text
+    assert "RMSE of yield is 1.02 on held-out rows; the 95 % interval is 0.9 to" in measured.text
     assert f"{np.mean(np.abs(error) <= 1.96):.1%} hold what was measured" in measured.text
     assert f"mean residual is {error.mean():.3g}" in residuals.text
     assert measured.charts[0].count("h0") == residuals.charts[0].count("h0") == 400
-    plain, _ = findings.number_cards("yield", truth, predicted, None)
+    plain, _ = findings.number_cards("yield", truth, predicted, None, (1.0, 0.9, 1.1))
     assert "gives no intervals" in plain.text
     assert "faint" not in plain.charts[0]
 
 
-def test_the_interval_of_the_error_holds_the_truth(rng):
-    found = [findings.root_mean_square(2 * rng.normal(size=100)) for _ in range(300)]
-    assert np.mean([low <= 2 <= high for _, low, high in found]) > 0.9
-
-
 def test_of_many_rows_some_are_drawn(rng):
     truth = rng.normal(size=5000)
-    measured, _ = findings.number_cards("y", truth, truth, None)
+    measured, _ = findings.number_cards("y", truth, truth, None, (0.0, 0.0, 0.0))
     assert measured.charts[0].count("h0") == findings.MOST_DOTS
     assert "2,000 of the rows are drawn" in measured.hint
 
@@ -122,7 +119,8 @@ def test_each_of_several_numbers_has_its_cards(rng):
     truth = rng.normal(size=(50, 2))
     truth[:10, 1] = np.nan
     rows = OutOfFold(truth, truth + 0.1, None, np.ones((50, 2)), np.array([]))
-    score = Score("R²", 0.9, 0.8, 1.0, 50, rows=rows)
+    parts = [Score("R²", 0.9, 0.8, 1.0, 50, rmse=(v, v, v)) for v in (0.3, 0.1)]
+    score = Score("R²", 0.9, 0.8, 1.0, 50, parts=tuple(parts), rows=rows)
     subject = subject_of(np.zeros((50, 1)), truth, "numeric", targets=("fat", "water"), score=score)
     cards = findings.held_out_cards(subject)
     keys = ["measured", "residuals", "measured-2", "residuals-2"]

@@ -69,11 +69,12 @@ def held_out_cards(subject) -> list[Card]:
         return [card for card in (confusion(rows), calibration(rows)) if card is not None]
     truth, predicted = (v.reshape(len(v), -1) for v in (rows.truth, rows.predicted))
     std = None if rows.std is None else rows.std.reshape(truth.shape)
-    cards = []
+    scores, cards = subject.score.parts or (subject.score,), []
     for j, name in enumerate(subject.asked.targets):
         known = np.isfinite(truth[:, j])
         spread = None if std is None else std[known, j]
-        cards += number_cards(name, truth[known, j], predicted[known, j], spread, j)
+        pair = truth[known, j], predicted[known, j]
+        cards += number_cards(name, *pair, spread, scores[j].rmse, j)
     return cards
 
 
@@ -153,11 +154,14 @@ def calibration(rows) -> Card | None:
     )
 
 
-def number_cards(name, truth, predicted, std, number=0) -> list[Card]:
-    """Predicted against measured with intervals, and what is left over, for one target."""
+def number_cards(name, truth, predicted, std, rmse, number=0) -> list[Card]:
+    """Predicted against measured with intervals, and what is left over, for one target.
+
+    ``rmse`` is the root mean squared error with its interval.
+    """
     error = truth - predicted
-    rmse, low, high = root_mean_square(error)
-    text = f"RMSE of {name} is {rmse:.4g} on held-out rows; the 95 % interval is {low:.4g} to "
+    value, low, high = rmse
+    text = f"RMSE of {name} is {value:.4g} on held-out rows; the 95 % interval is {low:.4g} to "
     text += f"{high:.4g} ({count(len(truth), 'row')}). {_coverage(error, std)}"
     rows = _some(len(truth))
     x, y = truth[rows], predicted[rows]
@@ -187,14 +191,6 @@ def number_cards(name, truth, predicted, std, number=0) -> list[Card]:
             (left.draw(zero, left.dots(y, error[rows])),),
         ),
     ]
-
-
-def root_mean_square(error):
-    """The RMSE with its 95 % interval, from the spread of the squared errors."""
-    squares = error**2
-    half = 1.96 * squares.std() / np.sqrt(len(squares))
-    mean = squares.mean()
-    return tuple(float(np.sqrt(max(v, 0.0))) for v in (mean, mean - half, mean + half))
 
 
 def _coverage(error, std):
