@@ -26,6 +26,8 @@ _HOMES: dict[str, str] = {
     "chunks_from_pairs": "gnomon.estimators.chunks",
     "datasets": "gnomon.datasets",
     "displays": "gnomon.displays",
+    "outlier_contributions": "gnomon.estimators.outliers",
+    "outliers": "gnomon.estimators.outliers",
     "peers": "gnomon.peers",
     "read_table": "gnomon.tools.read_table",
     "SPPCA": "gnomon.estimators.sppca",

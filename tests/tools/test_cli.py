@@ -509,9 +509,43 @@ def test_predict_gives_what_fit_gave(labelled_model, table, tmp_path):
 def test_the_score_is_held_out_and_has_a_control(table, tmp_path):
     said = json.loads(run("fit", table, *TARGET, "--out", tmp_path / "o", "--json").stdout)
     assert said["model"] == "SPPCA"
-    score = said["held out"]
-    assert score["low"] < score["value"] < score["high"]
-    assert score["control"] < score["low"]
+    score, near = said["held out"], said["on the map"]
+    assert score["of"] == "the model's prediction"
+    assert near["of"].startswith("nearest labelled rows on the map (all ")
+    for figure in (score, near):
+        assert figure["low"] < figure["value"] <= figure["high"]
+        assert max(figure["control"], figure["baseline"]) < figure["low"]
+    report = (tmp_path / "o" / "report.html").read_text()
+    assert "Nearest labelled rows on the map" in report
+
+
+def test_a_number_of_dimensions_that_was_chosen_is_said_with_its_reason(table, tmp_path):
+    words = ("fit", table, *TARGET[:-2], "--out", tmp_path / "o", "--json")
+    said = json.loads(run(*words).stdout)
+    (note,) = [note for note in said["notes"] if "taken" in note]
+    assert note.startswith(f"{said['dimensions']} dimension")
+    assert "by the accuracy of rows held out" in note
+
+
+@pytest.mark.parametrize("command", ["fit", "report", "compare"])
+def test_every_command_that_takes_long_ends_in_time(command, table, labelled_model, tmp_path):
+    """With no time at all there is still an answer, and it says what is missing."""
+    words = {
+        "fit": ("fit", table, *TARGET, "--out", tmp_path / "o"),
+        "report": ("report", labelled_model, table, "--out", tmp_path / "r.html"),
+        "compare": ("compare", table, *TARGET),
+    }[command]
+    said = json.loads(run(*words, "--time-limit", "0.000001", "--json").stdout)
+    if command == "compare":
+        assert said["recommendation"].startswith("Nothing could be scored")
+    else:
+        assert said["held out"] is None
+        assert any("time limit of 1e-06 s" in note for note in said["notes"])
+
+
+def test_a_time_limit_is_a_number_of_seconds(table, tmp_path):
+    words = ("fit", table, *TARGET, "--out", tmp_path / "o", "--time-limit", "0")
+    assert "--time-limit 0; a number of seconds above 0 is wanted" in fails(*words)
 
 
 def test_labels_that_mean_nothing_score_like_guessing(tmp_path, text, rng):
@@ -521,9 +555,7 @@ def test_labels_that_mean_nothing_score_like_guessing(tmp_path, text, rng):
     score = json.loads(said.stdout)["held out"]
     assert score["low"] < score["control"] + 0.15
     report = (tmp_path / "o" / "report.html").read_text()
-    assert ("do not read the classes off this picture" in report) == (
-        score["control"] >= score["low"]
-    )
+    assert "not better than guessing" in report
 
 
 def test_a_value_can_mean_unlabelled(text, tmp_path):

@@ -62,7 +62,7 @@ def test_a_person_reads_what_the_model_is_and_what_it_was_fitted_to(model):
     assert first == "SPPCA: a map of 1 dimension from 4 features, for the classes 'kind'"
     assert second == gnomon.SPPCA.__doc__.splitlines()[0]
     assert text["rows"] == "30, 11 labelled: 'x' 6, 'y' 5"
-    assert text["held out"].startswith("accuracy ")
+    assert text["held out"].startswith("the model's prediction: accuracy ")
     assert text["fitted"].endswith("UTC to 't.csv'")
     assert "divided by their standard deviations" in text["reads"]
     assert text["versions"].startswith(f"gnomon {gnomon.__version__}, numpy ")

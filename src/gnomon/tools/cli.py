@@ -90,6 +90,9 @@ Ignore = Annotated[
 Scale = Annotated[
     str, typer.Option(help="standard, none, or auto: standard for columns, none for matrices.")
 ]
+TimeLimit = Annotated[
+    float | None, typer.Option(help="Seconds after which to end with what there is.")
+]
 Seed = Annotated[int, typer.Option(help="Start of the random numbers.")]
 LinksFile = Annotated[
     Path | None, typer.Option(help="File with a link per row: two names, perhaps a weight.")
@@ -172,6 +175,7 @@ def fit(
     ] = None,
     scale: Scale = "auto",
     seed: Seed = 0,
+    time_limit: TimeLimit = None,
     reading=None,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -186,10 +190,11 @@ def fit(
     asked |= {"target": target, "task": task, "unlabelled": unlabelled, "links": links}
     asked |= {"chunks": chunks, "id": id, "ignore": tuple(ignore or ()), "scale": scale}
     asked |= {"seed": seed}
-    _run("fit", quiet, as_json, debug, path=table, out=out, reading=reading, asked=asked)
+    more = {"reading": reading, "asked": asked, "time_limit": time_limit}
+    _run("fit", quiet, as_json, debug, path=table, out=out, **more)
 
 
-def _of_model(name, help, example, out_help="csv or parquet file; - for the screen."):
+def _of_model(name, help, example):
     """Add a command that takes a model and a table and writes a file."""
 
     @app.command(name, help=help, epilog=f"Example: `gnomon {name} {example}`")
@@ -197,7 +202,9 @@ def _of_model(name, help, example, out_help="csv or parquet file; - for the scre
     def command(
         model: ModelFile,
         table: TableFile,
-        out: Annotated[Path | None, typer.Option("--out", "-o", help=out_help)] = None,
+        out: Annotated[
+            Path | None, typer.Option("--out", "-o", help="csv or parquet file; - for the screen.")
+        ] = None,
         reading=None,
         quiet: Quiet = False,
         as_json: Json = False,
@@ -217,12 +224,25 @@ _of_model(
     "Predict the target of a table's rows: classes with probabilities, numbers with deviations.",
     "wine/model.gnomon new.csv",
 )
-_of_model(
-    "report",
-    "Write the report of a model on a table: one HTML file that opens offline.",
-    "wine/model.gnomon wine.csv --out wine.html",
-    out_help="HTML file; report.html if not given.",
-)
+
+
+@app.command(epilog="Example: `gnomon report wine/model.gnomon wine.csv --out wine.html`")
+@_reads_table
+def report(
+    model: ModelFile,
+    table: TableFile,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="HTML file; report.html if not given.")
+    ] = None,
+    time_limit: TimeLimit = None,
+    reading=None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+    debug: Debug = False,
+):
+    """Write the report of a model on a table: one HTML file that opens offline."""
+    files = {"model_path": model, "path": table, "out": out}
+    _run("report", quiet, as_json, debug, **files, reading=reading, time_limit=time_limit)
 
 
 @app.command(epilog="Example: `gnomon impute wine/model.gnomon wine.csv --out filled.csv`")
@@ -261,9 +281,7 @@ def compare(
     models: Annotated[
         str | None, typer.Option(help="Which to compare, with commas; all that apply if not given.")
     ] = None,
-    time_limit: Annotated[
-        float | None, typer.Option(help="Seconds after which no further trial is started.")
-    ] = None,
+    time_limit: TimeLimit = None,
     task: Task = "auto",
     unlabelled: Unlabelled = None,
     links: LinksFile = None,

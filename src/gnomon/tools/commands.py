@@ -13,7 +13,8 @@ import gnomon
 from gnomon.estimators import count
 from gnomon.exceptions import TableError
 from gnomon.tools import modelfile, prepare, write
-from gnomon.tools.compare.scoring import LARGE, held_out
+from gnomon.tools.compare.held_out import LARGE, by_short_name, describe, held_out
+from gnomon.tools.compare.scoring import Deadline
 from gnomon.tools.dimension import DimensionChoice
 from gnomon.tools.prepare import PreparedTable, Question, fill_gaps
 from gnomon.tools.recipe import apply
@@ -21,9 +22,12 @@ from gnomon.tools.report.page import Subject, write_report
 from gnomon.tools.tables import open_table
 
 # What of a score a model file keeps.
-SCORE = ("name", "value", "low", "high", "n_rows", "control", "baseline")
+SCORE = ("of", "name", "value", "low", "high", "n_rows", "control", "baseline")
 # What of a comparison goes to its table.
-COMPARED = ("model", "n_components", "score", "sd", "chosen", "mark", "control", "seconds")
+COMPARED = (
+    *("model", "n_components", "score", "low", "high", "n_rows", "chosen", "mark"),
+    *("own", "control", "seconds"),
+)
 MODELS = {
     "ppca": "PPCA",
     "sppca": "SPPCA",
@@ -38,19 +42,31 @@ OWN_CHOICE = ("ppca", "bsdr")
 SIZES = (2, 3, 5, 8, 13)
 # What is taken for a table that is too large to try sizes on.
 MOST_COMPONENTS = 10
+# Seconds that a step gets where none are left: it ends at once, and says so.
+MOMENT = 1e-3
+# Of the time that a command has left, the share for choosing the number of dimensions: the fit
+# itself comes after, and the scoring of it.
+CHOOSING_SHARE = 1 / 3
 # Entries of a table whose products take less time than starting threads for them.
 SMALL = 1e6
 
 
-def fit(console, *, path, out, reading, asked):
+def fit(console, *, path, out, reading, asked, time_limit=None):
     """Fit a model to a table; write embedding, predictions, model and report."""
-    asked = prepare.read_question(asked)
+    until, asked = _deadline(time_limit), prepare.read_question(asked)
     folder = write.place(path, out)
     table, ready, asked = _prepared(console, path, asked, **reading)
-    model, X, choice = _fitted(console, asked, ready)
-    subject = _written(console, folder, model, table, ready, asked, X)
+    model, X, choice = _fitted(console, asked, ready, until)
+    subject = _written(console, folder, model, table, ready, asked, X, until)
     subject.choice = choice
     _conclude(console, subject, _write_report(console, folder / write.REPORT, subject))
+
+
+def _deadline(time_limit):
+    """When the command has to end, from now."""
+    if time_limit is not None and not time_limit > 0:
+        raise TableError(f"--time-limit {time_limit:g}; a number of seconds above 0 is wanted")
+    return Deadline(time_limit)
 
 
 def _prepared(console, path, asked, **reading):
@@ -63,22 +79,32 @@ def _prepared(console, path, asked, **reading):
     return table, ready, asked
 
 
-def _fitted(console, asked, ready):
+def _fitted(console, asked, ready, until):
     """The fitted model, X as it took it, and how its number of dimensions was chosen."""
     with console.warnings_as_notes():
-        progress = "auto" if console.is_talking else False
-        model, choice = choose_model(asked, ready, console.note, progress=progress)
+        options = {"progress": "auto" if console.is_talking else False}
+        if until.seconds is not None:
+            options["time_limit"] = max(until.left, MOMENT) * CHOOSING_SHARE
+        model, choice = choose_model(asked, ready, console.note, **options)
     X = fill_gaps(model, ready.X, ready.recipe, console.note)
     with console.stage(f"fitting {type(model).__name__}") as tell, console.warnings_as_notes():
         if "callback" in model.get_params():
-            model.set_params(callback=lambda n_iter, *_: tell(f"iteration {n_iter}"))
+            model.set_params(callback=lambda n_iter, *_: _watch(tell, n_iter, until))
         model.fit(X, ready.y, **extra_inputs(model, ready))
+    if until():
+        console.note(f"the time limit of {until.seconds:g} s ended the fit, or came before its end")
     if "callback" in model.get_params():
         model.set_params(callback=None)
     return model, X, choice
 
 
-def _written(console, folder, model, table, ready, asked, X):
+def _watch(tell, n_iter, until):
+    """Say how far a fit is, and whether its time is over."""
+    tell(f"iteration {n_iter}")
+    return until()
+
+
+def _written(console, folder, model, table, ready, asked, X, until):
     """Write model, embedding and predictions; the subject of the report, scored."""
     write.clear(write.make_folder(folder))
     file, suffix = folder / write.MODEL, write.suffix_for(table.path)
@@ -89,7 +115,7 @@ def _written(console, folder, model, table, ready, asked, X):
         console.wrote(write.write_batches(folder / f"embedding{suffix}", batches))
     _write_predictions(console, folder / f"predictions{suffix}", model, X, ready, asked)
     # The score takes longest and may be interrupted: the model is kept before, and with it after.
-    score = _score(console, model, X, ready)
+    score = _score(console, model, X, ready, asked, until)
     prepare.save_fit(model, file, ready, asked, _facts(table, ready, score))
     subject = Subject.of(model, table, ready, asked, X, note=console.note)
     subject.score = score
@@ -123,11 +149,14 @@ def _write_predictions(console, path, model, X, ready, asked):
         console.wrote(write.write_batches(path, batches))
 
 
-def _score(console, model, X, ready):
-    chunks = ready.chunks if type(model).__name__ == "DCAGM" else None
+def _score(console, model, X, ready, asked, until):
+    known = {"names": asked.targets} | extra_inputs(model, ready)
     with console.stage("scoring on held-out rows") as tell:
-        score = held_out(model, X, ready.y, ready.kind, chunks=chunks, tell=tell)
-    if score is None and ready.y is not None:
+        score = held_out(model, X, ready.y, ready.kind, tell=tell, until=until, **known)
+    if until.seconds is not None and (score is None or score.control is None):
+        rows = "there is no score" if score is None else f"it rests on {count(score.n_rows, 'row')}"
+        console.note(f"the time limit of {until.seconds:g} s ended the scoring: {rows}")
+    elif score is None and ready.y is not None:
         console.note("there are too few labelled rows to hold some out, so there is no score")
     return score
 
@@ -192,13 +221,17 @@ def compare(console, *, path, out, reading, asked, components, models, time_limi
     if asked.target is None:
         raise TableError("compare scores by the target; name its column with --target")
     sizes = [prepare.read_number("--components", part, int) for part in components.split(",")]
+    until = _deadline(time_limit)
     _, ready, asked = _prepared(console, path, asked, **reading)
     names = None if models is None else [name.strip() for name in models.split(",")]
-    result = _compared(console, ready, asked.seed, sizes, models=names, time_limit=time_limit)
+    left = None if time_limit is None else max(until.left, MOMENT)
+    result = _compared(console, ready, asked.seed, sizes, models=names, time_limit=left)
     if out is not None:
         columns = {name: [getattr(row, name) for row in result.rows] for name in COMPARED}
         console.wrote(write.write_batches(write.make_folder(out) / "comparison.csv", [columns]))
-    console.text(str(result), {"recommendation": result.recommendation, "code": result.code})
+    figures = dict(zip(("value", "low", "high"), result.expected, strict=True))
+    plain = {"recommendation": result.recommendation, "expected": figures, "code": result.code}
+    console.text(str(result), plain)
 
 
 def _compared(console, ready, seed, sizes, **options):
@@ -216,14 +249,15 @@ def _compared(console, ready, seed, sizes, **options):
         )
 
 
-def report(console, *, model_path, path, out, reading):
+def report(console, *, model_path, path, out, reading, time_limit=None):
     """Write the report of a model on a table."""
+    until = _deadline(time_limit)
     saved = prepare.load_fit(model_path)
     with console.stage(f"reading {path}"):
         table = prepare.open_for(saved, path, console.note, **reading)
         ready, asked = prepare.prepare_again(saved, table, console.note)
     X = fill_gaps(saved.model, ready.X, saved.recipe, console.note)
-    score = _score(console, saved.model, X, ready)
+    score = _score(console, saved.model, X, ready, asked, until)
     subject = Subject.of(saved.model, table, ready, asked, X, note=console.note)
     subject.score, subject.model_path = score, model_path
     _conclude(console, subject, _write_report(console, out or Path(write.REPORT), subject))
@@ -237,8 +271,8 @@ def demo(console, *, out):
     path = console.wrote(write_wine(folder / "wine.csv"))
     console.say(f"{path}: 178 wines, 13 measurements, 15 labels, one cell in twenty empty")
     table, ready, _ = _prepared(console, path, ASKED)
-    model, X, _ = _fitted(console, ASKED, ready)
-    subject = _written(console, folder, model, table, ready, ASKED, X)
+    model, X, _ = _fitted(console, ASKED, ready, Deadline())
+    subject = _written(console, folder, model, table, ready, ASKED, X, Deadline())
     result = _compared(console, ready, ASKED.seed, (2,), models=COMPARED_MODELS)
     console.say(result.recommendation)
     command = shlex.join(["gnomon", "fit", str(path), *OPTIONS, "--out", str(folder)])
@@ -278,19 +312,11 @@ def _conclude(console, subject, report_path):
     known = None if labelled is None else int(labelled.sum())
     rows = f"{n:,}" if known is None else f"{n:,}, {known:,} labelled"
     pairs = {"model": f"{name}, {count(q, 'dimension')}", "rows": rows, "features": f"{d:,}"}
-    if subject.score is not None:
-        pairs["held out"] = describe(subject.score)
     plain = {"model": name, "dimensions": q, "rows": n, "features": d, "labelled": known}
-    plain["held out"] = None if subject.score is None else subject.score._asdict()
+    figures = by_short_name(subject.score)
+    pairs |= {key: describe(score) for key, score in figures.items()}
+    plain |= {"held out": None} | {key: score.plain() for key, score in figures.items()}
     console.result(pairs | {"report": str(report_path)}, plain)
-
-
-def describe(score) -> str:
-    """A score as a sentence."""
-    text = f"{score.name} {score.value:.3f} ({score.low:.3f} to {score.high:.3f})"
-    if score.control is not None:
-        text += f"; with permuted labels {score.control:.3f}"
-    return text
 
 
 class ChosenModel(NamedTuple):
@@ -300,8 +326,11 @@ class ChosenModel(NamedTuple):
     choice: DimensionChoice | None
 
 
-def choose_model(asked: Question, ready: PreparedTable, note, *, progress=False) -> ChosenModel:
-    """The estimator that the question asks for, or the one for what is known of the table."""
+def choose_model(asked: Question, ready: PreparedTable, note, **options) -> ChosenModel:
+    """The estimator that the question asks for, or the one for what is known of the table.
+
+    The options are those of `gnomon.choose_dimension`.
+    """
     name = _name(asked, ready)
     _check(name, asked, ready)
     public = "BSDRRegressor" if name == "bsdr" and ready.kind == "numeric" else MODELS[name]
@@ -309,7 +338,7 @@ def choose_model(asked: Question, ready: PreparedTable, note, *, progress=False)
     components, choice = asked.components, None
     own = name in OWN_CHOICE and np.prod(ready.X.shape) <= LARGE
     if components == "auto" and not own:
-        components, choice = _dimension(public, ready, note, progress)
+        components, choice = _dimension(public, ready, note, {"progress": False} | options)
     asked = asked._replace(components=components)
     return ChosenModel(cls(**_parameters(cls, asked, name, ready.kind)), choice)
 
@@ -338,7 +367,7 @@ def _check(name, asked, ready):
             raise TableError(f"--{option} is for {only}, not for {name}")
 
 
-def _dimension(public, ready, note, progress):
+def _dimension(public, ready, note, options):
     """The number of dimensions that predicts held-out labels best, or a stated guess."""
     n, d = ready.X.shape
     guess = max(1, min(MOST_COMPONENTS, d - 1, n - 1))
@@ -352,15 +381,22 @@ def _dimension(public, ready, note, progress):
         model = gnomon.PPCA(n_components="auto", random_state=0).fit(ready.X)
         return model.n_components_, None
     sizes = [size for size in SIZES if size < min(n // 2, d)] or [1]
-    options = {"models": [public], "n_components": sizes, "progress": progress}
+    options |= {"models": [public], "n_components": sizes, "target": ready.kind}
     try:
-        choice = gnomon.choose_dimension(ready.X, ready.y, target=ready.kind, **options)
+        choice = gnomon.choose_dimension(ready.X, ready.y, **options)
     except ValueError as error:
         size = min(2, guess)
         taken = count(size, "dimension was", "dimensions were")
         note(f"{taken} taken, since the number could not be chosen: {error}")
         return size, None
-    return choice.chosen.get(public, min(2, guess)), choice
+    if not choice.chosen:
+        taken = count(min(2, guess), "dimension was", "dimensions were")
+        note(f"{taken} taken, since the time limit left no time to choose the number")
+        return min(2, guess), None
+    ((name, size),) = choice.chosen.items()
+    taken = count(size, "dimension was", "dimensions were")
+    note(f"{taken} taken, by the {choice.criterion} of rows held out: {choice.reasons[name]}")
+    return size, choice
 
 
 def _parameters(cls, asked, name, kind):

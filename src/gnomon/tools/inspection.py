@@ -9,7 +9,7 @@ from datetime import datetime
 
 import gnomon
 from gnomon.estimators import count
-from gnomon.tools.compare.scoring import Score
+from gnomon.tools.compare.held_out import Score
 
 # As many columns, and levels of one, as can be taken in at a glance.
 MOST_COLUMNS, MOST_LEVELS = 20, 8

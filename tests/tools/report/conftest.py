@@ -27,7 +27,7 @@ def make_subject(tmp_path_factory):
     from pyarrow import parquet
 
     from gnomon import SPPCA
-    from gnomon.tools.compare.scoring import Score
+    from gnomon.tools.compare.held_out import Score
     from gnomon.tools.prepare import Question, prepare
     from gnomon.tools.report.page import Subject
     from gnomon.tools.tables import open_table

@@ -23,7 +23,7 @@ from gnomon.displays.style import ON_DARK, PALETTE, PLAIN_COLOURS
 from gnomon.estimators import count, labelled_rows
 from gnomon.inference.checkpoint import write_atomically
 from gnomon.tools import modelfile
-from gnomon.tools.compare.scoring import Score
+from gnomon.tools.compare.held_out import Score
 from gnomon.tools.dimension import DimensionChoice
 from gnomon.tools.prepare import Question, target_columns
 from gnomon.tools.report import sections
@@ -140,12 +140,7 @@ def render(subject: Subject, *, command="", notes=(), comparison=None) -> str:
         facts=sections.facts(subject),
         picture_hint=sections.picture_hint(subject),
         score=sections.score(subject),
-        labels=sections.labels(subject),
-        comparison=sections.comparison(comparison),
-        next_labels=sections.next_labels(subject),
-        doubtful=sections.doubtful(subject),
-        loadings=sections.loadings(subject),
-        charts=sections.figures(subject),
+        cards=sections.cards(subject, comparison),
         steps=steps(subject),
         notes=list(notes),
         command=command,
