@@ -10,7 +10,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import gnomon
-from gnomon.estimators import count
+from gnomon.estimators import SIZES, count
 from gnomon.exceptions import TableError
 from gnomon.tools import modelfile, prepare, write
 from gnomon.tools.compare.held_out import LARGE, by_short_name, describe, held_out
@@ -38,8 +38,6 @@ MODELS = {
 }
 # Models that choose their own number of dimensions.
 OWN_CHOICE = ("ppca", "bsdr")
-# Sizes that are tried for the others; a picture has two dimensions at least.
-SIZES = (2, 3, 5, 8, 13)
 # What is taken for a table that is too large to try sizes on.
 MOST_COMPONENTS = 10
 # Seconds that a step gets where none are left: it ends at once, and says so.
