@@ -94,7 +94,7 @@ def _fit_gaps(problem, settings, loop):
         return gaps.maximise(rows, q, iterate, max_iter=settings.max_iter, tol=settings.tol).state
 
     if n_components == "auto":
-        curve = dimension.search_curve(data, fit_rows, settings.rng)
+        curve = dimension.search_curve(data, settings.rng, settings.max_iter, settings.tol)
     explained = partial(dimension.explained_with_gaps, data, fit_rows)
     q = _size(n_components, curve, explained, data.X.shape)
     run = gaps.maximise(data, q, loop, max_iter=settings.max_iter, tol=settings.tol)

@@ -22,7 +22,7 @@ from gnomon.linalg.solve import Cholesky, one_thread, stacked_covariances
 from gnomon.stats.gaussian import NOISE_FLOOR
 
 # Numbers of the q x q matrices that are worked on at a time: few enough for the cache.
-BATCH_ENTRIES = 2**21
+BATCH_ENTRIES = 2**17
 
 
 class State(NamedTuple):
@@ -123,7 +123,7 @@ def init(data: Patterns, q: int) -> State:
     return State(spectrum.vectors * scales, data.shift, noise)
 
 
-class _Posteriors(NamedTuple):
+class Posteriors(NamedTuple):
     """A run of patterns with the posterior means (r, q) of its rows and covariances (p, q, q)."""
 
     patterns: slice
@@ -134,7 +134,7 @@ class _Posteriors(NamedTuple):
     log_likelihoods: np.ndarray
 
 
-def _posteriors(state: State, data: Patterns) -> Iterator[_Posteriors]:
+def posteriors(state: State, data: Patterns) -> Iterator[Posteriors]:
     """E-step a batch of patterns at a time, with the log likelihood of each row."""
     W, q = state.W, state.W.shape[1]
     noise = state.noise[data.groups]
@@ -149,13 +149,14 @@ def _posteriors(state: State, data: Patterns) -> Iterator[_Posteriors]:
         covariances, logdets = stacked_covariances(A)
         residual = data.X[rows] - observed[of_row] * offset
         projected = (residual / noise) @ W
-        Z = np.einsum("rij,rj->ri", covariances[of_row], projected)
+        alone = len(of_row) == len(covariances)
+        Z = ((covariances if alone else covariances[of_row]) @ projected[:, :, None])[:, :, 0]
         constants = observed @ np.log(2 * np.pi * noise) - logdets
         distances = np.einsum("rj,rj,j->r", residual, residual, 1 / noise) - np.sum(
             Z * projected, axis=1
         )
         log_likelihoods = -0.5 * (constants[of_row] + distances)
-        yield _Posteriors(patterns, rows, of_row, Z, covariances, log_likelihoods)
+        yield Posteriors(patterns, rows, of_row, Z, covariances, log_likelihoods)
 
 
 def step(state: State, data: Patterns, ridge=None, fixed_mean=None) -> tuple[State, float]:
@@ -190,7 +191,7 @@ def _moments(state, data):
     ZZ = np.zeros((d, (q + 1) ** 2))
     XZ = np.zeros((d, q + 1))
     total, objective = np.zeros((q + 1, q + 1)), 0.0
-    for part in _posteriors(state, data):
+    for part in posteriors(state, data):
         weights = data.weights[part.rows]
         objective += float(weights @ part.log_likelihoods)
         second = _second_moments(part, weights)
@@ -204,7 +205,7 @@ def _moments(state, data):
 def log_density(state: State, data: Patterns) -> np.ndarray:
     """Log density of what each row observes (n,), in the order before sorting."""
     out = np.empty(len(data.X))
-    for part in _posteriors(state, data):
+    for part in posteriors(state, data):
         out[data.order[part.rows]] = part.log_likelihoods
     return out
 
@@ -213,7 +214,7 @@ def posterior(state: State, data: Patterns) -> tuple[np.ndarray, np.ndarray]:
     """Means (n, q) and covariances (n, q, q) of z given what each row observes."""
     q = state.W.shape[1]
     means, covariances = np.empty((len(data.X), q)), np.empty((len(data.X), q, q))
-    for part in _posteriors(state, data):
+    for part in posteriors(state, data):
         rows = data.order[part.rows]
         means[rows], covariances[rows] = part.Z, part.covariances[part.of_row]
     return means, covariances
@@ -222,7 +223,7 @@ def posterior(state: State, data: Patterns) -> tuple[np.ndarray, np.ndarray]:
 def latent_means(state: State, data: Patterns) -> np.ndarray:
     """Means (n, q) of z alone, without a covariance per row."""
     means = np.empty((len(data.X), state.W.shape[1]))
-    for part in _posteriors(state, data):
+    for part in posteriors(state, data):
         means[data.order[part.rows]] = part.Z
     return means
 
@@ -232,7 +233,7 @@ def fill(state: State, data: Patterns) -> tuple[np.ndarray, np.ndarray]:
     n, (d, q) = len(data.X), state.W.shape
     values, deviations = np.empty((n, d)), np.zeros((n, d))
     outer = (state.W[:, :, None] * state.W[:, None, :]).reshape(-1, q * q)
-    for part in _posteriors(state, data):
+    for part in posteriors(state, data):
         rows, observed = data.order[part.rows], data.observed[part.patterns]
         gaps = observed[part.of_row] == 0
         values[rows] = np.where(
@@ -267,7 +268,8 @@ def _second_moments(part, weights):
     """Weighted sums of <[z; 1][z; 1]'> over the rows of each pattern (p, (q + 1)^2)."""
     p, q, _ = part.covariances.shape
     ones = np.column_stack([part.Z, np.ones(len(part.Z))])
-    outer = (weights[:, None, None] * ones[:, :, None] * ones[:, None, :]).reshape(len(ones), -1)
+    outer = (weights[:, None] * ones)[:, :, None] * ones[:, None, :]
+    outer = outer.reshape(len(ones), -1)
     if p < len(ones):
         starts = np.flatnonzero(np.diff(part.of_row, prepend=-1))
         outer = np.add.reduceat(outer, starts, axis=0)
