@@ -10,6 +10,7 @@ the kernel. Centring is by the rows of the fit, for them and for new points alik
 kernel come in as arrays; what is said here of rows is how wide a kernel, and around what.
 """
 
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from scipy.linalg import eigh
 
 from gnomon.exceptions import NumericalError
 from gnomon.linalg.data import SAFE_SHIFT, Data, center
-from gnomon.linalg.solve import fix_signs
+from gnomon.linalg.solve import fix_signs, one_thread
 
 # Eigenvalues below this share of the largest are left out. The rank cut of other matrices is
 # lower, but here features are roots, which make 1e-4 of what was 1e-8, and dividing by them
@@ -90,7 +91,8 @@ def nystrom_map(K_landmarks, K) -> FeatureMap:
 
 def _positive(K):
     """Eigenpairs of a symmetric matrix of positive energy, descending."""
-    values, U = eigh((K + K.T) / 2)
+    with one_thread if len(K) <= MOST_EXACT else nullcontext():
+        values, U = eigh((K + K.T) / 2)
     kept = values > RANK_SHARE * max(values[-1], 0.0)
     if not kept.any():
         raise NumericalError("the kernel of the rows has no energy once it is centred")
