@@ -23,6 +23,13 @@ from gnomon.stats.gaussian import NOISE_FLOOR
 
 # Numbers of the q x q matrices that are worked on at a time: few enough for the cache.
 BATCH_ENTRIES = 2**17
+# Rows of a pattern from which products of its own are faster than matrices for every row.
+MANY_ROWS = 32
+# Rows of one pattern that are worked on at a time.
+PART_ROWS = 4096
+# Rows of a pattern, per column, from which fewer stand for them; above so many columns a scatter
+# costs more than the iterations that it spares.
+CONDENSED_FROM, MOST_CONDENSED = 3, 200
 
 
 class State(NamedTuple):
@@ -54,17 +61,35 @@ class Patterns(NamedTuple):
 def group_rows(X, groups, weights=None, shift=None) -> Patterns:
     """X (n, d) with NaN for gaps as `Patterns`; ``shift`` defaults to the observed means."""
     mask = ~np.isnan(X)
-    packed = np.packbits(mask, axis=1)
-    _, first, inverse = np.unique(packed, axis=0, return_index=True, return_inverse=True)
-    order = np.argsort(inverse.ravel(), kind="stable")
-    starts = np.concatenate([[0], np.cumsum(np.bincount(inverse.ravel()))])
+    order, starts = _sorted_by_pattern(mask)
     weights = np.ones(len(X)) if weights is None else weights
     if shift is None:
         shift = _observed_means(X, mask, weights)
     filled = np.where(mask, X - shift, 0.0)[order]
-    observed, floors = mask[first].astype(float), np.zeros(groups.max() + 1)
+    observed, floors = mask[order[starts[:-1]]].astype(float), np.zeros(groups.max() + 1)
     data = Patterns(filled, observed, starts, order, weights[order], groups, shift, floors)
     return data._replace(floors=NOISE_FLOOR * variances(data))
+
+
+def _sorted_by_pattern(mask):
+    """Rows in an order in which equal ones are together, the most frequent first; their starts."""
+    code = np.zeros(len(mask), dtype=np.int64)
+    for k in range(0, mask.shape[1], 64):
+        words = np.zeros((len(mask), 8), dtype=np.uint8)
+        packed = np.packbits(mask[:, k : k + 64], axis=1)
+        words[:, : packed.shape[1]] = packed
+        word = words.view(np.uint64).ravel()
+        if k > 0 or mask.shape[1] > 64:
+            _, word = np.unique(word, return_inverse=True)
+            _, word = np.unique(code * (word.max() + 1) + word, return_inverse=True)
+        code = word
+    order = np.argsort(code, kind="stable")
+    starts = np.flatnonzero(np.append(True, np.diff(code[order]) != 0))
+    counts = np.diff(starts, append=len(order))
+    largest = np.argsort(-counts, kind="stable")
+    ends = np.cumsum(counts[largest])
+    places = np.repeat(starts[largest] - ends + counts[largest], counts[largest])
+    return order[places + np.arange(len(order))], np.append(0, ends)
 
 
 def inputs(X, weights=None) -> Patterns:
@@ -87,6 +112,41 @@ def select(data: Patterns, mask) -> Patterns:
         order=places[data.order[kept]],
         weights=data.weights[kept],
     )
+
+
+def condensed(data: Patterns) -> Patterns:
+    """Patterns of few rows each with the same likelihood at every state, for iterations.
+
+    It sees rows of one pattern by their number, mean and scatter S = R'R alone, so that
+    mean +- r_i sqrt(k / n), i = 1, ..., k, can stand for any number n of them.
+    """
+    n_columns = data.X.shape[1]
+    counts = np.diff(data.starts)
+    many = int(np.argmin(np.append(counts > CONDENSED_FROM * n_columns, False)))
+    if many == 0 or n_columns > MOST_CONDENSED:
+        return data
+    few = [_condensed_rows(data, p) for p in range(many)]
+    rest = data.starts[many]
+    X = np.concatenate([*(rows for rows, _ in few), data.X[rest:]])
+    weights = np.concatenate([*(weights for _, weights in few), data.weights[rest:]])
+    counts[:many] = [len(rows) for rows, _ in few]
+    starts = np.append(0, np.cumsum(counts))
+    return data._replace(X=X, weights=weights, starts=starts, order=np.arange(len(X)))
+
+
+def _condensed_rows(data, p):
+    """Rows that stand for those of a pattern, and their weights."""
+    seen = np.flatnonzero(data.observed[p])
+    rows = slice(data.starts[p], data.starts[p + 1])
+    X, weights = data.X[rows][:, seen], data.weights[rows]
+    n, k = max(weights.sum(), np.finfo(float).tiny), max(len(seen), 1)
+    mean = weights @ X / n
+    X = X - mean
+    values, vectors = np.linalg.eigh((weights[:, None] * X).T @ X)
+    away = np.sqrt(np.maximum(values, 0.0) * k / n)[:, None] * vectors.T
+    few = np.zeros((2 * k, data.X.shape[1]))
+    few[:, seen] = np.concatenate([mean + away, mean - away]) if len(seen) else 0.0
+    return few, np.full(2 * k, n / (2 * k))
 
 
 def group_sizes(data: Patterns) -> np.ndarray:
@@ -131,6 +191,7 @@ class Posteriors(NamedTuple):
     of_row: np.ndarray
     Z: np.ndarray
     covariances: np.ndarray
+    distances: np.ndarray
     log_likelihoods: np.ndarray
 
 
@@ -140,23 +201,38 @@ def posteriors(state: State, data: Patterns) -> Iterator[Posteriors]:
     noise = state.noise[data.groups]
     outer = (W[:, :, None] * W[:, None, :]).reshape(-1, q * q) / noise[:, None]
     offset = state.mean - data.shift
-    for patterns in _batches(data.starts, q):
-        rows = slice(data.starts[patterns.start], data.starts[patterns.stop])
-        counts = np.diff(data.starts[patterns.start : patterns.stop + 1])
-        of_row = np.repeat(np.arange(len(counts)), counts)
+    for patterns, rows in _batches(data.starts, q):
+        of_row = _patterns_of(rows, data.starts[patterns.start : patterns.stop + 1])
         observed = data.observed[patterns]
         A = np.eye(q) + (observed @ outer).reshape(-1, q, q)
         covariances, logdets = stacked_covariances(A)
-        residual = data.X[rows] - observed[of_row] * offset
+        residual = data.X[rows] - _of_rows(observed, of_row) * offset
         projected = (residual / noise) @ W
-        alone = len(of_row) == len(covariances)
-        Z = ((covariances if alone else covariances[of_row]) @ projected[:, :, None])[:, :, 0]
+        Z = _rows_times(projected, covariances, of_row)
         constants = observed @ np.log(2 * np.pi * noise) - logdets
         distances = np.einsum("rj,rj,j->r", residual, residual, 1 / noise) - np.sum(
             Z * projected, axis=1
         )
         log_likelihoods = -0.5 * (constants[of_row] + distances)
-        yield Posteriors(patterns, rows, of_row, Z, covariances, log_likelihoods)
+        yield Posteriors(patterns, rows, of_row, Z, covariances, distances, log_likelihoods)
+
+
+def _patterns_of(rows, starts):
+    """The place of each row's pattern among those that start there."""
+    edges = np.clip(starts, rows.start, rows.stop)
+    return np.repeat(np.arange(len(starts) - 1), np.diff(edges))
+
+
+def _of_rows(values, of_row):
+    """What the patterns of rows have, as it is where each row is one or all are of one."""
+    return values if len(values) in (1, len(of_row)) else values[of_row]
+
+
+def _rows_times(rows, matrices, of_row):
+    """Rows times the symmetric matrix of their pattern."""
+    if len(matrices) == 1:
+        return rows @ matrices[0]
+    return (_of_rows(matrices, of_row) @ rows[:, :, None])[:, :, 0]
 
 
 def step(state: State, data: Patterns, ridge=None, fixed_mean=None) -> tuple[State, float]:
@@ -176,10 +252,19 @@ def step(state: State, data: Patterns, ridge=None, fixed_mean=None) -> tuple[Sta
 
 
 def noise_step(state: State, data: Patterns) -> tuple[State, float]:
-    """An EM step that leaves loadings and mean as they are, and the log likelihood before it."""
-    (ZZ, XZ, _), objective = _moments(state, data)
-    theta = np.column_stack([state.W, state.mean - data.shift])
-    return state._replace(noise=_noise(data, theta, ZZ, XZ)), objective
+    """An EM step that leaves loadings and mean as they are, and the log likelihood before it.
+
+    Columns have one noise variance. With C = Cov(z) what is left of a row is expected to be
+    |x - W z|^2 = noise (distance - |z|^2 + q - tr C), so that no second moments are needed.
+    """
+    q, left, objective = state.W.shape[1], 0.0, 0.0
+    for part in posteriors(state, data):
+        weights = data.weights[part.rows]
+        objective += float(weights @ part.log_likelihoods)
+        known = q - np.trace(part.covariances, axis1=1, axis2=2)[part.of_row]
+        left += weights @ (part.distances - np.einsum("rj,rj->r", part.Z, part.Z) + known)
+    noise = np.maximum(state.noise * left / n_observed(data), data.floors)
+    return state._replace(noise=noise), objective
 
 
 def _moments(state, data):
@@ -234,20 +319,22 @@ def fill(state: State, data: Patterns) -> tuple[np.ndarray, np.ndarray]:
     values, deviations = np.empty((n, d)), np.zeros((n, d))
     outer = (state.W[:, :, None] * state.W[:, None, :]).reshape(-1, q * q)
     for part in posteriors(state, data):
-        rows, observed = data.order[part.rows], data.observed[part.patterns]
-        gaps = observed[part.of_row] == 0
-        values[rows] = np.where(
-            gaps, state.mean + part.Z @ state.W.T, data.X[part.rows] + data.shift
-        )
+        rows, seen = data.order[part.rows], data.observed[part.patterns] > 0
+        values[rows] = data.X[part.rows] + data.shift
+        if seen.all():
+            continue
+        gaps = ~_of_rows(seen, part.of_row)
+        means = state.mean + part.Z @ state.W.T
+        values[rows] = np.where(gaps, means, values[rows])
         variances = part.covariances.reshape(-1, q * q) @ outer.T + state.noise[data.groups]
-        deviations[rows] = np.where(gaps, np.sqrt(variances)[part.of_row], 0.0)
+        deviations[rows] = _of_rows(np.where(seen, 0.0, np.sqrt(variances)), part.of_row)
     return values, deviations
 
 
 @one_thread
 def maximise(data: Patterns, q: int, loop, *, max_iter, tol) -> Run:
     """PPCA of what is observed, by EM with Anderson's mixing; ``tol`` is in nats per entry."""
-    start = init(data, q)
+    start, data = init(data, q), condensed(data)
     method = anderson(Method(start, partial(step, data=data)), pack, partial(unpack, like=start))
     return loop(method, max_iter=max_iter, tol=tol * n_observed(data))
 
@@ -268,9 +355,12 @@ def _second_moments(part, weights):
     """Weighted sums of <[z; 1][z; 1]'> over the rows of each pattern (p, (q + 1)^2)."""
     p, q, _ = part.covariances.shape
     ones = np.column_stack([part.Z, np.ones(len(part.Z))])
-    outer = (weights[:, None] * ones)[:, :, None] * ones[:, None, :]
-    outer = outer.reshape(len(ones), -1)
-    if p < len(ones):
+    if p == 1:
+        outer = (weights[:, None] * ones).T @ ones
+        weights = weights.sum(keepdims=True)
+    else:
+        outer = (weights[:, None] * ones)[:, :, None] * ones[:, None, :]
+    if 1 < p < len(ones):
         starts = np.flatnonzero(np.diff(part.of_row, prepend=-1))
         outer = np.add.reduceat(outer, starts, axis=0)
         weights = np.bincount(part.of_row, weights, minlength=p)
@@ -311,12 +401,18 @@ def _absorb(theta, second, shift, noise, centred):
 
 
 def _batches(starts, q):
-    """Slices of patterns whose rows hold about BATCH_ENTRIES entries of q x q matrices."""
+    """Pairs of slices: patterns, and rows of theirs that hold about BATCH_ENTRIES entries.
+
+    A pattern of many rows comes alone, in parts; such ones are first.
+    """
+    many = int(np.argmin(np.append(np.diff(starts) >= MANY_ROWS, False)))
+    for p in range(many):
+        for first in range(starts[p], starts[p + 1], PART_ROWS):
+            yield slice(p, p + 1), slice(first, min(first + PART_ROWS, starts[p + 1]))
     size = max(1, BATCH_ENTRIES // (q + 1) ** 2)
-    edges = np.searchsorted(starts, np.arange(0, starts[-1], size), side="left")
-    edges = np.unique(np.append(edges, len(starts) - 1))
-    for first, last in pairwise(edges):
-        yield slice(int(first), int(last))
+    edges = np.searchsorted(starts, np.arange(starts[many], starts[-1], size), side="left")
+    for first, last in pairwise(np.unique(np.append(edges, len(starts) - 1)).tolist()):
+        yield slice(first, last), slice(starts[first], starts[last])
 
 
 def _observed_means(X, mask, weights):

@@ -50,6 +50,7 @@ def gaps_at_means(data: gaps.Patterns) -> Completed:
 @one_thread
 def maximise(data: gaps.Patterns, q, *, max_iter, tol) -> Completed:
     """The rows as the most likely PPCA completes them; ``tol`` is in nats per entry."""
+    data = gaps.condensed(data)
     method = Method(gaps_at_means(data), partial(step, data=data, q=q))
     method = anderson(method, _pack, _unpack, depth=DEPTH)
     return iterate(method, max_iter=max_iter, tol=tol * gaps.n_observed(data)).state

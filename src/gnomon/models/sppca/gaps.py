@@ -42,6 +42,7 @@ def climb(data, start, noise, *, max_iter, tol, loop, finish=lambda state: state
 
     ``finish`` makes of a `gnomon.models.gaussian.gaps.State` what the run ends with.
     """
+    data = gaps.condensed(data)
     method = anderson(
         Method(start, partial(step, data=data, noise=noise), finish),
         gaps.pack,

@@ -106,6 +106,7 @@ def start(joint: Joint, filled: Filled, model: SppcaFit) -> observed.State:
 @one_thread
 def climb(joint: Joint, start: observed.State, settings, loop) -> Run:
     """EM with Anderson's mixing; the tolerance is in nats per observed entry."""
+    joint = joint._replace(data=observed.condensed(joint.data))
     method = Method(start, partial(step, joint=joint))
     method = anderson(method, observed.pack, partial(observed.unpack, like=start))
     tol = settings.tol * observed.n_observed(joint.data)
@@ -123,7 +124,7 @@ def step(state: observed.State, joint: Joint) -> tuple[observed.State, float]:
 
 def input_noise(state: observed.State, data: observed.Patterns, settings) -> float:
     """The most likely noise of x for the loadings of x, those of the labels left aside."""
-    d = data.X.shape[1]
+    d, data = data.X.shape[1], observed.condensed(data)
     alone = observed.State(state.W[:d], state.mean[:d], state.noise[:1])
     method = Method(alone, partial(observed.noise_step, data=data))
     tol = settings.tol * observed.n_observed(data)
