@@ -12,7 +12,6 @@ from threadpoolctl import ThreadpoolController
 
 from gnomon.exceptions import NumericalError
 
-
 # Matrices below which LAPACK inverts a stack sooner, one by one.
 FEW = 32
 # Rows of matrices that are swept; products of their blocks are faster above.

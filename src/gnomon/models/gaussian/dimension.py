@@ -11,7 +11,7 @@ import numpy as np
 from gnomon.linalg.data import Data, center
 from gnomon.linalg.eigen import Spectrum
 from gnomon.linalg.solve import one_thread
-from gnomon.models.gaussian import gaps, whole
+from gnomon.models.gaussian import gaps, patterns, whole
 from gnomon.models.gaussian.ppca import closed_form
 
 # Folds of the rows: each costs a decomposition.
@@ -73,7 +73,7 @@ def _scores(spectrum: Spectrum, n, test: Data) -> np.ndarray:
 
 
 @one_thread
-def search_curve(data: gaps.Patterns, rng, max_iter, tol) -> Curve:
+def search_curve(data: patterns.Patterns, rng, max_iter, tol) -> Curve:
     """The curve where entries are missing.
 
     Every q costs a fit per fold, so q climbs in growing steps until the score has fallen twice.
@@ -84,7 +84,7 @@ def search_curve(data: gaps.Patterns, rng, max_iter, tol) -> Curve:
     folds = _folds((data.X @ mixture[0] + pattern)[np.argsort(data.order)])
     limits = {"max_iter": max_iter, "tol": max(tol, FOLD_TOLERANCE)}
     parts = [
-        (gaps.select(data, folds != k), gaps.select(data, folds == k))
+        (patterns.select(data, folds != k), patterns.select(data, folds == k))
         for k in range(folds.max() + 1)
     ]
     seen: dict[int, np.ndarray] = {}
@@ -152,7 +152,7 @@ def explained(X: Data, spectrum_of, k) -> np.ndarray:
     return np.cumsum(spectrum.values) / spectrum.trace
 
 
-def explained_with_gaps(data: gaps.Patterns, fit, k) -> np.ndarray:
+def explained_with_gaps(data: patterns.Patterns, fit, k) -> np.ndarray:
     """The same by the covariance that is fitted to the observed entries."""
     W, _, (sigma2,) = fit(data, k)
     variances = np.linalg.svd(W, compute_uv=False) ** 2 + sigma2

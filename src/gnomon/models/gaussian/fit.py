@@ -15,7 +15,7 @@ import numpy as np
 
 from gnomon.inference.loop import Run, iterate
 from gnomon.linalg.data import center, check_spread, has_gaps, weighted
-from gnomon.models.gaussian import dimension, em, gaps, ppca
+from gnomon.models.gaussian import dimension, em, gaps, patterns, ppca
 from gnomon.stats.gaussian import View
 
 
@@ -87,7 +87,7 @@ def _fit_em(mean, X, q, settings, loop):
 
 
 def _fit_gaps(problem, settings, loop):
-    data = gaps.inputs(*problem)
+    data = patterns.inputs(*problem)
     curve, n_components = None, settings.n_components
 
     def fit_rows(rows, q):

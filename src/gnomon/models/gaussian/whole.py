@@ -15,7 +15,7 @@ import numpy as np
 
 from gnomon.inference.loop import Method, anderson, iterate
 from gnomon.linalg.solve import one_thread
-from gnomon.models.gaussian import gaps
+from gnomon.models.gaussian import gaps, patterns
 
 # Columns up to which sizes are fitted in this way: beyond, d^2 operations are too many.
 MOST_COLUMNS = 200
@@ -32,7 +32,7 @@ class Completed(NamedTuple):
     covariance: np.ndarray
 
 
-def fit_state(data: gaps.Patterns, q, *, max_iter, tol) -> gaps.State:
+def fit_state(data: patterns.Patterns, q, *, max_iter, tol) -> gaps.State:
     """PPCA of what is observed, by the way that is faster for so many columns."""
     limits = {"max_iter": max_iter, "tol": tol}
     if data.X.shape[1] > MOST_COLUMNS:
@@ -40,7 +40,7 @@ def fit_state(data: gaps.Patterns, q, *, max_iter, tol) -> gaps.State:
     return closed_form(maximise(data, q, **limits), data, q)
 
 
-def gaps_at_means(data: gaps.Patterns) -> Completed:
+def gaps_at_means(data: patterns.Patterns) -> Completed:
     """Where nothing is known yet: gaps at the column means, without a variance."""
     n = data.weights.sum()
     mean = data.weights @ data.X / n
@@ -48,15 +48,15 @@ def gaps_at_means(data: gaps.Patterns) -> Completed:
 
 
 @one_thread
-def maximise(data: gaps.Patterns, q, *, max_iter, tol) -> Completed:
+def maximise(data: patterns.Patterns, q, *, max_iter, tol) -> Completed:
     """The rows as the most likely PPCA completes them; ``tol`` is in nats per entry."""
-    data = gaps.condensed(data)
+    data = patterns.condensed(data)
     method = Method(gaps_at_means(data), partial(step, data=data, q=q))
     method = anderson(method, _pack, _unpack, depth=DEPTH)
-    return iterate(method, max_iter=max_iter, tol=tol * gaps.n_observed(data)).state
+    return iterate(method, max_iter=max_iter, tol=tol * patterns.n_observed(data)).state
 
 
-def step(rows: Completed, data: gaps.Patterns, q) -> tuple[Completed, float]:
+def step(rows: Completed, data: patterns.Patterns, q) -> tuple[Completed, float]:
     """PPCA of the rows, the rows completed by it, and its log likelihood."""
     state = closed_form(rows, data, q)
     n, d, offset = data.weights.sum(), len(state.mean), state.mean - data.shift
@@ -85,7 +85,7 @@ def _spread(W, covariances, missing, counts):
     return total
 
 
-def closed_form(rows: Completed, data: gaps.Patterns, q) -> gaps.State:
+def closed_form(rows: Completed, data: patterns.Patterns, q) -> gaps.State:
     """PPCA of whole rows, its noise not below the floor."""
     values, vectors = np.linalg.eigh((rows.covariance + rows.covariance.T) / 2)
     noise = np.maximum(values[:-q].mean(), data.floors)
