@@ -77,7 +77,7 @@ def in_scale_of_pca(model, Z):
 def embeddings(X, links, q):
     """The methods of the table, one after another, on all nodes."""
     yield PCA(q, svd_solver="arpack", random_state=0).fit_transform(X)
-    paper = PRPCA(q, random_state=0).fit(X, links=links)
+    paper = PRPCA(q, random_state=0, relation="paper").fit(X, links=links)
     yield in_scale_of_pca(paper, paper.transform(X, links=links))
     smoothed = paper.set_params(projection="smoothed").transform(X, links=links)
     yield in_scale_of_pca(paper, smoothed)

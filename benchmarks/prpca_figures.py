@@ -60,7 +60,7 @@ def iterations():
     out = {}
     for name in ("cora_ds", "webkb_cornell"):
         X, links, y = read(name)
-        closed = PRPCA(50, random_state=0).fit(X, links=links).transform(X)
+        closed = PRPCA(50, random_state=0, relation="paper").fit(X, links=links).transform(X)
         curve = [(t, score(Z, y)[0]) for t, Z in paper_em(X, links, 50, STEPS)]
         out[name] = dict(em=curve, closed=score(closed, y)[0])
         print(name, out[name], flush=True)
@@ -73,7 +73,7 @@ def sizes():
         X, links, y = read(name)
         rows = []
         for q in SIZES:
-            models = pca(X, q), PRPCA(q, random_state=0).fit(X, links=links)
+            models = pca(X, q), PRPCA(q, random_state=0, relation="paper").fit(X, links=links)
             rows.append((q, *(score(model.transform(X), y)[0] for model in models)))
         out[name] = rows
         print(name, rows, flush=True)
@@ -109,10 +109,10 @@ def draw_books():
     side = np.where(data["y"] == 0, "liberal", "other")
     ways = {
         "PCA": pca(X, 2).transform(X),
-        "PRPCA, content": PRPCA(2, random_state=0).fit_transform(X, links=links),
-        "PRPCA, smoothed": PRPCA(2, projection="smoothed", random_state=0).fit_transform(
-            X, links=links
-        ),
+        "PRPCA, content": PRPCA(2, random_state=0, relation="paper").fit_transform(X, links=links),
+        "PRPCA, smoothed": PRPCA(
+            2, projection="smoothed", random_state=0, relation="paper"
+        ).fit_transform(X, links=links),
     }
     figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
     for ax, (title, Z) in zip(axes, ways.items(), strict=True):

@@ -77,9 +77,27 @@ def of_calibration():
     return quoted
 
 
+def of_compare():
+    """What `compare` recommends and prints, against rows that were never shown."""
+    found = read("compare_honest")["summary"]
+    names = {
+        "recommended": "truth of the recommended",
+        "always_kernel": "truth of KernelSPPCA",
+        "best_score": "truth of the best score",
+        "hindsight": "truth of the best in hindsight",
+        "coverage": "coverage of the 95 % interval",
+    }
+    biases = {"printed_bias": "optimism of what is printed", "score_bias": "optimism of the score"}
+    return (
+        {"comparisons": str(found["comparisons"])}
+        | {f"compare_{key}": short(found[name]) for key, name in names.items()}
+        | {f"compare_{key}": f"{found[name]:+.3f}" for key, name in biases.items()}
+    )
+
+
 def substitutions():
     """What the pages may quote, by name."""
-    return of_sppca() | of_prpca() | of_calibration()
+    return of_sppca() | of_prpca() | of_calibration() | of_compare()
 
 
 def ranks_of_dcagm():

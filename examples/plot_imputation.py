@@ -12,7 +12,7 @@ they are.
 # %%
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, load_wine
 
 from gnomon import PPCA
 from gnomon.datasets import make_subspace, remove_entries
@@ -60,3 +60,32 @@ for name, marker, data in (
 axis.set(xlabel="nominal coverage", ylabel="share of values inside", aspect="equal")
 axis.legend(frameon=False)
 plt.show()
+
+# %%
+# A table has units and types. What ``gnomon fit`` wrote takes the data frame and gives it back
+# filled, each column in its own type and within what the fit has seen, with the deviations beside
+# them: here wines, with magnesium in whole milligrams, a date, and what stands on the label.
+import tempfile
+from pathlib import Path
+
+import pandas as pd
+
+import gnomon
+from gnomon.tools.cli import app
+
+wine = load_wine(as_frame=True)
+frame = wine.data[["alcohol", "magnesium", "flavanoids", "proline"]].astype({"magnesium": "Int64"})
+frame["label"] = pd.Categorical(np.array(["Barolo", "Grignolino", "Barbera"])[wine.target])
+frame["bottled"] = pd.Timestamp("1983-01-01") + pd.to_timedelta(30 * wine.target, unit="D")
+rng = np.random.default_rng(0)
+frame = frame.mask(rng.random(frame.shape) < 0.1)
+
+with tempfile.TemporaryDirectory() as folder:
+    table = Path(folder, "wine.parquet")
+    frame.to_parquet(table)
+    app(["fit", str(table), "--components", "2", "--out", folder, "--quiet"], standalone_mode=False)
+    model = gnomon.load(Path(folder, "model.gnomon"))
+
+print(model)
+print(frame.head(8).to_string())
+print(model.impute(frame, return_std=True).head(8).to_string())

@@ -1,9 +1,12 @@
 """The documentation names what there is, and what it says runs."""
 
 import re
+import shlex
+import tomllib
 from inspect import isfunction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import gnomon
@@ -59,6 +62,65 @@ def test_the_code_on_the_first_pages_runs(page, tmp_path, monkeypatch):
     for block in re.findall(r"```python\n(.*?)```", text, re.S):
         exec(compile(block, page, "exec"), names)
     plt.close("all")
+
+
+def test_what_is_installed_has_the_name_of_the_distribution():
+    """The project that an index has under the name gnomon is another one."""
+    texts = [ROOT / "README.md", ROOT / "pyproject.toml", *DOCS.rglob("*.md"), *EXAMPLES]
+    texts += [*(ROOT / "src").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
+    wrong = re.compile(r"""(?:pip install.*|["'])\bgnomon\[""")
+    found = [str(path) for path in texts if wrong.search(path.read_text(encoding="utf-8"))]
+    assert found == []
+
+
+def test_extras_are_on_the_page_of_the_installation():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["name"] == "gnomon-learn"
+    extras = project["optional-dependencies"]
+    page = (DOCS / "installation.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", page, re.M))
+    assert set(rows) == set(extras)
+    for extra in set(extras) - {"all"}:
+        packages = [re.match(r"[\w-]+", need)[0] for need in extras[extra]]
+        assert [name for name in packages if name not in rows[extra]] == []
+    assert set(extras["all"][0].partition("[")[2].rstrip("]").split(",")) == set(extras) - {"all"}
+
+
+def test_the_shell_block_of_the_readme_runs_as_it_stands(tmp_path, monkeypatch):
+    """Every line but that of pip, on a small table with the columns that the block names."""
+    pytest.importorskip("typer")
+    from typer.testing import CliRunner
+
+    from gnomon.tools import demo
+    from gnomon.tools.cli import app
+    from gnomon.tools.compare import candidates
+
+    text = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Ten lines of shell")[2]
+    lines = re.search(r"```\n(.*?)```", text, re.S)[1].splitlines()
+    commands = [shlex.split(line, comments=True) for line in lines]
+    assert {words[0] for words in commands} == {"pip", "gnomon"}
+    monkeypatch.chdir(tmp_path)
+    # All models take ten seconds, and are compared elsewhere.
+    monkeypatch.setattr(demo, "COMPARED_MODELS", ("PCA",))
+    monkeypatch.setattr(candidates, "CANDIDATES", candidates.CANDIDATES[:2])
+    _write_tables()
+    for words in commands:
+        if words[0] == "gnomon":
+            result = CliRunner().invoke(app, words[1:])
+            assert result.exit_code == 0, f"{words}: {result.output}{result.exception!r}"
+    assert {"report.html", "more-filled.csv", "demo"} <= {path.name for path in Path().iterdir()}
+
+
+def _write_tables():
+    rng = np.random.default_rng(0)
+    rows = [
+        f"{a + 3 * (i % 2):.2f},{b:.2f},{c:.2f}"
+        for i, (a, b, c) in enumerate(rng.normal(size=(24, 3)))
+    ]
+    kinds = ["small" if i % 2 else "large" for i in range(20)] + [""] * 4
+    table = ["a,b,c,kind", *(f"{row},{kind}" for row, kind in zip(rows, kinds, strict=True))]
+    Path("table.csv").write_text("\n".join(table) + "\n")
+    Path("more.csv").write_text("a,b,c\n1,2,\n,0,1\n")
 
 
 def test_every_key_that_a_page_cites_is_in_the_references():

@@ -37,6 +37,7 @@ def graph(name):
 
 
 def prpca(X, A, q, **settings):
+    settings = {"relation": "paper"} | settings
     return PRPCA(q, random_state=0, **settings).fit_transform(X, links=Links(A))
 
 

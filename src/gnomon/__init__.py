@@ -26,11 +26,14 @@ _HOMES: dict[str, str] = {
     "chunks_from_pairs": "gnomon.estimators.chunks",
     "datasets": "gnomon.datasets",
     "displays": "gnomon.displays",
+    "outlier_contributions": "gnomon.estimators.outliers",
+    "outliers": "gnomon.estimators.outliers",
     "peers": "gnomon.peers",
     "read_table": "gnomon.tools.read_table",
     "SPPCA": "gnomon.estimators.sppca",
     "KernelSPPCA": "gnomon.estimators.kernel_sppca",
     "KernelFeatures": "gnomon.estimators.kernel_features",
+    "TableModel": "gnomon.tools.table_model",
 }
 
 __all__ = sorted(_HOMES)

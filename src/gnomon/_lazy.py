@@ -1,7 +1,9 @@
-"""Names of a package that are imported when first used."""
+"""Names of a package, and packages of an extra, that are imported when first used."""
 
 import sys
 from importlib import import_module
+
+from gnomon.exceptions import how_to_install
 
 
 def lazy_names(package, homes):
@@ -22,3 +24,12 @@ def lazy_names(package, homes):
         return sorted({*vars(sys.modules[package]), *homes})
 
     return get, names
+
+
+def import_extra(module, extra, what):
+    """A module that an extra brings, or an error that says what needs it and how to get it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise ImportError(f"{what} needs {package}: {how_to_install(extra)}") from error

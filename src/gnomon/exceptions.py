@@ -1,4 +1,4 @@
-"""The exceptions of gnomon."""
+"""The exceptions of gnomon, and what they say where a package is missing."""
 
 
 class NumericalError(ArithmeticError, ValueError):
@@ -11,3 +11,8 @@ class ModelFileError(ValueError):
 
 class TableError(ValueError):
     """A table, or a column of it, that cannot be read as what it should be."""
+
+
+def how_to_install(extra) -> str:
+    """How to get the packages of an extra, from an index or from a clone of the repository."""
+    return f"pip install 'gnomon-learn[{extra}]', or '.[{extra}]' in a clone"

@@ -143,6 +143,27 @@ def test_labelled_points_stay_visible_over_the_density(rng):
     assert [text.get_text() for text in display.ax_.texts] == ["0", "1"]
 
 
+def test_all_labelled_points_are_drawn_however_many(rng):
+    Z, y = rng.normal(size=(5000, 2)), np.arange(5000) % 4
+    y[4000:] = -1
+    covariance = rng.uniform(1, 2, size=(5000, 1, 1)) * np.eye(2)
+    display = EmbeddingDisplay.from_data(Z, y, covariance=covariance)
+    assert display.density_ is not None
+    assert sum(len(drawn(group)) for group in display.points_) == 4000
+
+
+@pytest.mark.parametrize("labels", [0, 30])
+def test_a_crowd_is_a_density_with_labelled_points_over_it(rng, labels):
+    Z, y = rng.normal(size=(20_100, 2)), np.full(20_100, -1)
+    y[:labels] = np.arange(labels) % 3
+    display = EmbeddingDisplay.from_data(Z, y if labels else None)
+    assert display.crowd_.get_array().sum() == 20_100 - labels
+    assert sum(len(drawn(group)) for group in display.points_) == labels
+    few = EmbeddingDisplay.from_data(Z[:200], y[:200] if labels else None)
+    assert few.crowd_ is None
+    assert sum(len(drawn(group)) for group in few.points_) == 200
+
+
 def test_uncertainty_can_be_left_out(points):
     Z, y, covariance = points
     display = EmbeddingDisplay.from_data(Z, y, covariance=covariance, uncertainty="none")

@@ -1,6 +1,9 @@
+from itertools import combinations
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib.text import Text
 from numpy.testing import assert_allclose
 from sklearn.datasets import load_digits, load_wine
 from sklearn.neighbors import KNeighborsClassifier
@@ -9,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from gnomon import BSDR, PPCA
 from gnomon.displays import LoadingsDisplay
+from gnomon.displays.loadings import placed_apart
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +106,7 @@ def test_the_biplot_has_points_and_arrows(wine):
     drawn = np.vstack([group.get_offsets() for group in display.ax_.collections])
     order = np.argsort(y.to_numpy(), kind="stable")
     assert_allclose(drawn, model.transform(X)[order, :2])
-    tips = np.array([note.xy for note in display.ax_.texts if hasattr(note, "xy")])
+    tips = np.array([note.xy for note in display.ax_.texts if not note.get_text()])
     expected = model[-1].components_[:2, display.shown_].T
     assert len(tips) == 5
     assert_allclose(tips / np.hypot(*tips[0]), expected / np.hypot(*expected[0]))
@@ -114,12 +118,27 @@ def test_a_biplot_of_many_classes_has_a_short_legend(rng):
     assert display.ax_.get_legend().get_texts()[-1].get_text() == "... and 29 more"
 
 
-def test_names_on_a_biplot_keep_their_distance():
-    loadings = np.array([[1.0, 1.0, 1.0, 1.0], [0.0, 0.001, 0.002, 0.003]])
-    Z = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
-    display = LoadingsDisplay(loadings, embedding=Z).plot(kind="biplot")
-    heights = sorted(t.get_position()[1] for t in display.ax_.texts if t.get_text())
-    assert np.diff(heights).min() > 0.09
+@pytest.mark.parametrize("dpi", [100, 200])
+def test_names_on_a_biplot_are_at_their_arrows_and_do_not_overlap(rng, dpi):
+    angles = np.r_[np.full(4, 0.01) * np.arange(4), rng.uniform(0, 6.3, size=14)]
+    loadings = np.array([np.cos(angles), np.sin(angles)]) * rng.uniform(0.5, 1, size=18)
+    names = [f"feature number {j}" for j in range(18)]
+    display = LoadingsDisplay(loadings, feature_names=names, embedding=rng.normal(size=(40, 2)))
+    display.plot(kind="biplot")
+    display.figure_.set_dpi(dpi)
+    display.figure_.canvas.draw()
+    texts = [text for text in display.ax_.texts if text.get_text()]
+    boxes = [Text.get_window_extent(text) for text in texts]
+    assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
+    tips = display.ax_.transData.transform([text.xy for text in texts])
+    for tip, box in zip(tips, boxes, strict=True):
+        away = np.maximum(np.maximum([box.x0, box.y0] - tip, tip - [box.x1, box.y1]), 0)
+        assert np.hypot(*away) < 9 * box.height
+
+
+def test_a_lone_name_stands_beyond_the_tip_of_its_arrow():
+    (offset,) = placed_apart([[5.0, 5.0]], [[1.0, 0.0]], np.array([[30.0, 10.0]]))
+    assert_allclose(offset, [17, 0])
 
 
 def test_the_biplot_needs_points(wine):

@@ -50,7 +50,7 @@ MODELS = {
     "KernelSPPCA, landmarks": (gnomon.KernelSPPCA(2, n_landmarks=50), {"y": SOME}),
     "KernelFeatures": (gnomon.KernelFeatures(), {}),
     "KernelFeatures, landmarks": (gnomon.KernelFeatures(n_landmarks=50), {}),
-    "PRPCA": (gnomon.PRPCA(2), {"links": ring()}),
+    "PRPCA": (gnomon.PRPCA(2, relation="paper"), {"links": ring()}),
     "PRPCA, filter": (gnomon.PRPCA(2, relation="filter"), {"links": ring()}),
     "PRPCA, learnt": (gnomon.PRPCA(2, relation="learnt"), {"links": ring()}),
     "DCAGM": (gnomon.DCAGM(2), {"y": SOME}),

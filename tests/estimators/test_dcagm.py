@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.discriminant_analysis import (
@@ -80,7 +81,18 @@ def test_probabilities_sum_to_one_and_agree_with_labels(model, wine):
     assert_allclose(np.log(p), model.predict_log_proba(X), atol=1e-6)
     by_gaussian = model.responsibilities(X)
     by_class = [by_gaussian[:, model.gaussian_classes_ == c].sum(axis=1) for c in range(3)]
-    assert_allclose(np.column_stack(by_class), p, atol=1e-12)
+    head = model.class_head_
+    by_map = softmax(model.transform(X) @ head.coef + head.intercept, axis=1)
+    assert_allclose((np.column_stack(by_class) + by_map) / 2, p, atol=1e-12)
+
+
+def test_the_objective_of_the_paper_has_the_probabilities_of_its_mixtures(partly):
+    X, _ = partly
+    model = DCAGM(objective="paper").fit(*partly)
+    assert model.class_head_ is None
+    by_gaussian = model.responsibilities(X)
+    by_class = [by_gaussian[:, model.gaussian_classes_ == c].sum(axis=1) for c in range(3)]
+    assert_allclose(np.column_stack(by_class), model.predict_proba(X), atol=1e-12)
 
 
 def test_one_gaussian_per_class_is_quadratic_discriminant_analysis(wine, monkeypatch):
@@ -113,7 +125,7 @@ def test_metrics_are_what_they_say(partly, wine):
     Z = within.transform(X)
     difference = X[0] - X[1]
     assert_allclose(difference @ within.metric_ @ difference, np.sum((Z[0] - Z[1]) ** 2))
-    assert_allclose(raw.predict_proba(X), within.predict_proba(X), atol=1e-8)
+    assert_allclose(raw.responsibilities(X), within.responsibilities(X), atol=1e-8)
     assert_allclose(span(raw), span(within), atol=1e-8)
 
 

@@ -11,6 +11,7 @@ from gnomon.estimators._door import (
     check_option,
     check_real,
     check_strength,
+    count,
     generator,
     n_rows,
     read_data,
@@ -273,7 +274,7 @@ def test_numbers_for_classes_come_in_three_forms(value, numbers):
     "value, error, message",
     [
         ({"a": 1, "b": 2}, ValueError, "n has no number for class 'c'; a dict must name every"),
-        ([1, 2], ValueError, "n has 2 numbers; accepted is one for each of the 3 classes"),
+        ([1, 2], ValueError, "n has 2 numbers; accepted is one for each class, 3 in all"),
         ([1, 2, 0], ValueError, "n == 0; accepted are integers >= 1"),
         (0, ValueError, "n == 0; accepted are integers >= 1"),
         ([1, 2, 2.5], TypeError, "n must be an integer, got 2.5 of type float"),
@@ -322,3 +323,17 @@ def test_without_a_seed_a_repeatable_fit_takes_zero():
 def test_other_seeds_are_refused(value):
     with pytest.raises(ValueError, match=f"random_state == {value!r}; accepted are None, integers"):
         generator(value)
+
+
+@pytest.mark.parametrize(
+    "number, nouns, expected",
+    [
+        (1, ("row",), "1 row"),
+        (0, ("row",), "0 rows"),
+        (2000, ("labelled row",), "2,000 labelled rows"),
+        (np.int64(1), ("gap was", "gaps were"), "1 gap was"),
+        (3, ("entry", "entries"), "3 entries"),
+    ],
+)
+def test_a_number_goes_with_its_noun(number, nouns, expected):
+    assert count(number, *nouns) == expected

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from sklearn.base import clone
 
-from gnomon import Links
+from gnomon import SPPCA, KernelSPPCA, Links
 from gnomon.estimators.links import read_links
 
 
@@ -193,3 +194,83 @@ def test_links_survive_pickle():
 
 def test_repr_counts():
     assert repr(Links(path(4))) == "Links(n_nodes=4, n_links=3)"
+
+
+def linked_table(noise=6.0):
+    rng = np.random.default_rng(0)
+    labels = np.arange(150) % 3
+    X = noise * rng.standard_normal((150, 10)) + 4 * np.eye(10)[labels]
+    pairs = rng.integers(150, size=(1800, 2))
+    pairs = pairs[(labels[pairs[:, 0]] == labels[pairs[:, 1]]) & (pairs[:, 0] != pairs[:, 1])]
+    return X, labels, Links.from_edges(pairs, n_nodes=150)
+
+
+@pytest.mark.parametrize("model", [SPPCA(2), KernelSPPCA(2), SPPCA(2, supervision=0.5)])
+def test_labels_and_links_together_find_more_than_either(model):
+    X, labels, links = linked_table()
+    y = np.where(np.arange(150) % 5 == 0, labels, -1)
+    hidden = y < 0
+    model.fit(X, y, links=links)
+    assert model.links_used_
+    both = np.mean(model.predict(X, links=links)[hidden] == labels[hidden])
+    alone = np.mean(clone(model).fit(X, y).predict(X)[hidden] == labels[hidden])
+    assert both > max(0.9, alone + 0.2)
+    assert model.predict_proba(X, links=links).shape == (150, 3)
+    assert model.transform(X, links=links).shape == (150, 2)
+    assert_allclose(
+        model.score(X, labels, links=links), np.mean(model.predict(X, links=links) == labels)
+    )
+    together = clone(model).fit_transform(X, y, links=links)
+    assert_allclose(together, model.transform(X, links=links))
+
+
+def test_new_rows_have_links_to_the_rows_of_the_fit():
+    X, labels, links = linked_table()
+    old, new = np.arange(100), np.arange(100, 150)
+    y = np.where(np.arange(100) % 4 == 0, labels[:100], -1)
+    model = SPPCA(2).fit(X[old], y, links=links, sample_index=old)
+    linked = model.predict(X[new], links=links, sample_index=new)
+    alone = model.predict(X[new])
+    assert np.mean(linked == labels[new]) > max(0.85, np.mean(alone == labels[new]))
+
+
+def test_links_without_meaning_change_nothing():
+    X, labels, links = linked_table(noise=2.0)
+    y = np.where(np.arange(150) % 5 == 0, labels, -1)
+    order = np.random.default_rng(1).permutation(150)
+    permuted = Links(links.adjacency[order][:, order])
+    model = SPPCA(2).fit(X, y, links=permuted)
+    assert not model.links_used_
+    expected = SPPCA(2).fit(X, y)
+    assert_allclose(model.transform(X, links=permuted), expected.transform(X))
+    assert_allclose(model.impute(X), X)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"), [("inverse_transform", 2), ("impute", 10), ("score_samples", 10)]
+)
+def test_what_linked_rows_do_not_have_is_said(name, arguments):
+    X, labels, links = linked_table()
+    model = SPPCA(2).fit(X, labels, links=links)
+    with pytest.raises(ValueError, match=f"{name} is not defined where content is smoothed"):
+        getattr(model, name)(np.zeros((3, arguments)))
+    with pytest.raises(ValueError, match="sample is not defined"):
+        model.sample()
+
+
+def test_links_of_a_supervised_fit_are_checked():
+    X, labels, links = linked_table()
+    with pytest.raises(ValueError, match="links are judged by the outputs, and y has none"):
+        SPPCA(2).fit(X, links=links)
+    gaps = X.copy()
+    gaps[0, 0] = np.nan
+    with pytest.raises(ValueError, match="X contains NaN; with links fill it first"):
+        SPPCA(2).fit(gaps, labels, links=links)
+    with pytest.raises(ValueError, match="the model was fitted without links"):
+        SPPCA(2).fit(X, labels).transform(X, links=links)
+    with pytest.raises(ValueError, match="sample_weight has zeros"):
+        SPPCA(2).fit(X, labels, np.arange(150.0), links=links)
+    with pytest.raises(ValueError, match="a precomputed kernel has none"):
+        KernelSPPCA(kernel="precomputed").fit(X @ X.T, labels, links=links)
+    with pytest.raises(ValueError, match=r"Links\.from_edges"):
+        SPPCA(2).fit(X, labels, links=[(0, 1), (1, 2)])

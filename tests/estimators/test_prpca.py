@@ -16,9 +16,9 @@ from gnomon.linalg.data import Matrix
 from gnomon.models.relational import rounds
 
 VARIANTS = [
-    PRPCA(),
-    PRPCA(solver="em"),
-    PRPCA(projection="smoothed"),
+    PRPCA(relation="paper"),
+    PRPCA(solver="em", relation="paper"),
+    PRPCA(projection="smoothed", relation="paper"),
     PRPCA(relation="filter"),
     PRPCA(relation="learnt"),
 ]
@@ -85,12 +85,12 @@ def test_missing_values_without_links_are_ppca(rng, relation):
 def test_entries_without_variation_are_refused():
     """Every column has one observed entry."""
     with pytest.raises(ValueError, match="X has no variation"):
-        PRPCA(1).fit([[np.nan, -2.5], [-0.3, np.nan]], links=np.zeros((2, 2)))
+        PRPCA(1, relation="paper").fit([[np.nan, -2.5], [-0.3, np.nan]], links=np.zeros((2, 2)))
 
 
 def test_no_edges_scale_nothing(rng):
     X = rng.standard_normal((N, D)) @ rng.standard_normal((D, D))
-    model = PRPCA(3, alpha=2.0, gamma=0.5).fit(X, links=np.zeros((N, N)))
+    model = PRPCA(3, alpha=2.0, gamma=0.5, relation="paper").fit(X, links=np.zeros((N, N)))
     expected = PPCA(3).fit(X)
     assert_allclose(model.get_covariance(), expected.get_covariance())
 
@@ -111,7 +111,7 @@ def test_storage_changes_nothing(linked, relation, store):
 def test_transform_is_equation_19_scaled_to_an_unlinked_row(linked):
     X, links, _ = linked
     alpha, gamma = 1.5, 0.1
-    model = PRPCA(2, alpha=alpha, gamma=gamma).fit(X, links=links)
+    model = PRPCA(2, alpha=alpha, gamma=gamma, relation="paper").fit(X, links=links)
     inner = alpha * np.eye(len(X)) + links.adjacency.toarray()
     Delta = gamma * np.eye(len(X)) + inner @ inner
     mean = X.T @ Delta.sum(axis=1) / Delta.sum()
@@ -127,8 +127,8 @@ def test_transform_is_equation_19_scaled_to_an_unlinked_row(linked):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_em_equals_the_closed_form(linked):
     X, links, _ = linked
-    closed = PRPCA(2).fit(X, links=links)
-    em = PRPCA(2, solver="em", tol=0, max_iter=300).fit(X, links=links)
+    closed = PRPCA(2, relation="paper").fit(X, links=links)
+    em = PRPCA(2, solver="em", tol=0, max_iter=300, relation="paper").fit(X, links=links)
     assert_allclose(em.get_covariance(), closed.get_covariance(), rtol=1e-8, atol=1e-8)
     assert np.diff(em.objective_).min() > -1e-7
     assert em.n_iter_ > 1
@@ -136,8 +136,8 @@ def test_em_equals_the_closed_form(linked):
 
 def test_smoothed_projection_sums_over_neighbours(linked):
     X, links, _ = linked
-    Z = PRPCA(2).fit(X, links=links).transform(X)
-    model = PRPCA(2, projection="smoothed").fit(X, links=links)
+    Z = PRPCA(2, relation="paper").fit(X, links=links).transform(X)
+    model = PRPCA(2, projection="smoothed", relation="paper").fit(X, links=links)
     assert_allclose(model.transform(X, links=links), Z + links.adjacency @ Z)
     assert_allclose(model.transform(X), Z)
 
@@ -226,7 +226,7 @@ def test_score_with_links_is_the_joint_density(linked):
         C += np.kron(K, np.outer(state.U[:, k], state.U[:, k]))
     expected = multivariate_normal(cov=C).logpdf((X - model.mean_).ravel()) / 40
     assert_allclose(model.score(X, links=links), expected, rtol=1e-6)
-    paper = PRPCA(2, gamma=0.1).fit(X, links=links)
+    paper = PRPCA(2, gamma=0.1, relation="paper").fit(X, links=links)
     inner = np.eye(40) + links.adjacency.toarray()
     Phi = np.linalg.inv(0.1 * np.eye(40) + inner @ inner)
     C = np.kron(Phi, 1.1 * paper.get_covariance())
@@ -249,7 +249,11 @@ def test_posterior_has_the_mean_of_transform_and_less_variance_with_links(linked
     assert_allclose(mean, model.transform(X[:50], links=links, sample_index=np.arange(50)))
     alone = model.posterior(X[:50]).covariance
     assert np.all(np.trace(covariance, axis1=1, axis2=2) < np.trace(alone, axis1=1, axis2=2))
-    assert PRPCA(2).fit(X, links=links).posterior(X[:3]).covariance.shape == (3, 2, 2)
+    assert PRPCA(2, relation="paper").fit(X, links=links).posterior(X[:3]).covariance.shape == (
+        3,
+        2,
+        2,
+    )
 
 
 def test_temper_trusts_neighbours_more(linked):
@@ -359,7 +363,7 @@ def test_random_links_are_left_aside(linked, seed):
 def test_axes_of_the_adjacency_may_stand_beside_an_embedding(linked):
     """The recipe of the documentation for graphs whose links carry classes of their own."""
     X, links, side = linked
-    Z = PRPCA(2, random_state=0).fit_transform(X, links=links)
+    Z = PRPCA(2, random_state=0, relation="paper").fit_transform(X, links=links)
     both = np.hstack([Z, PPCA(8).fit_transform(links.adjacency)])
     plain, joint = (
         cross_val_score(LogisticRegression(max_iter=1000), each, side).mean() for each in (Z, both)
@@ -371,7 +375,7 @@ def test_a_new_fit_forgets_the_last(linked):
     X, links, _ = linked
     model = PRPCA(2, relation="learnt", random_state=0).fit(X, links=links)
     model.set_params(relation="paper").fit(X)
-    fresh = PRPCA(2, random_state=0).fit(X)
+    fresh = PRPCA(2, random_state=0, relation="paper").fit(X)
     assert vars(model).keys() == vars(fresh).keys()
 
 
@@ -396,7 +400,7 @@ def test_degenerate_graphs_of_the_paper_are_as_by_dense_algebra(rng, name):
     R = np.vstack([np.eye(N) + A, 1e-3 * np.eye(N)])
     centered = X - X.T @ (R.T @ R).sum(axis=1) / np.sum(R.T @ R)
     expected = projected(centered, R @ centered, 2) * np.sqrt(1 + 1e-6)
-    Z = PRPCA(2, random_state=0).fit_transform(X, links=A)
+    Z = PRPCA(2, random_state=0, relation="paper").fit_transform(X, links=A)
     assert_allclose(gram(Z), gram(expected), rtol=1e-6, atol=1e-8 * np.abs(gram(Z)).max())
 
 
@@ -458,8 +462,10 @@ def test_a_hub_in_small_integers_equals_floats(rng):
     X = rng.standard_normal((200, 4))
     star = np.zeros((200, 200), dtype=np.int8)
     star[0, 1:] = star[1:, 0] = 1
-    one = PRPCA(2).fit(X, links=star).get_covariance()
-    assert_allclose(one, PRPCA(2).fit(X, links=star.astype(float)).get_covariance())
+    one = PRPCA(2, relation="paper").fit(X, links=star).get_covariance()
+    assert_allclose(
+        one, PRPCA(2, relation="paper").fit(X, links=star.astype(float)).get_covariance()
+    )
 
 
 @pytest.mark.parametrize(
@@ -493,9 +499,9 @@ def test_links_of_the_wrong_size_are_refused(rng):
     with pytest.raises(ValueError, match="rows of the fit go up to 59"):
         model.transform(X[:5], links=path(9), sample_index=np.arange(5))
     with pytest.raises(ValueError, match=r"pass Links\(adjacency\)"):
-        PRPCA().fit(X[:30], links=path(N).adjacency[:30])
+        PRPCA(relation="paper").fit(X[:30], links=path(N).adjacency[:30])
     with pytest.raises(ValueError, match="sample_index has 2 entries, X has 60 rows"):
-        PRPCA().fit(X, sample_index=[0, 1])
+        PRPCA(relation="paper").fit(X, sample_index=[0, 1])
     with pytest.raises(ValueError, match="with links score"):
         model.score(np.where(X > 2, np.nan, X), links=path(N))
 
@@ -530,7 +536,7 @@ def test_callback_stops_the_fit(linked):
         return n_iter == 2
 
     with pytest.warns(ConvergenceWarning):
-        PRPCA(2, solver="em", tol=0, callback=callback).fit(X, links=links)
+        PRPCA(2, solver="em", tol=0, callback=callback, relation="paper").fit(X, links=links)
     assert seen == [1, 2]
 
 

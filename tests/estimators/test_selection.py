@@ -206,7 +206,7 @@ def test_links_pass_whole_and_rows_are_cut(rng):
     X = rng.standard_normal((60, 6)) + 2 * np.eye(3, 6)[y]
     A = np.triu(rng.random((60, 60)) < np.where(y[:, None] == y, 0.3, 0.02), 1)
     shown = np.where(np.arange(60) % 2, y, -1)
-    model = make_pipeline(PRPCA(2), LabelledOnly(KNeighborsClassifier(1)))
+    model = make_pipeline(PRPCA(2, relation="paper"), LabelledOnly(KNeighborsClassifier(1)))
     links, splitter = Links(A | A.T), SemiSupervisedSplit(3)
     result = cross_validate(
         model,
@@ -219,7 +219,7 @@ def test_links_pass_whole_and_rows_are_cut(rng):
     )
     by_hand = []
     for train, test in splitter.split(X, shown):
-        fitted = PRPCA(2).fit(X[train], links=links, sample_index=train)
+        fitted = PRPCA(2, relation="paper").fit(X[train], links=links, sample_index=train)
         known = train[shown[train] >= 0]
         neighbour = KNeighborsClassifier(1).fit(fitted.transform(X[known]), shown[known])
         by_hand.append(neighbour.score(fitted.transform(X[test]), shown[test]))

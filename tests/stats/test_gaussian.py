@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.stats import multivariate_normal
+from scipy.stats import multivariate_normal, t
 
 from gnomon.linalg.data import Matrix
 from gnomon.stats import gaussian
@@ -37,3 +37,9 @@ def test_draws_have_the_moments_of_the_model(model, rng):
     X = gaussian.sample(rng, 200_000, mean, *model)
     assert_allclose(X.mean(axis=0), mean, atol=0.03)
     assert_allclose(np.cov(X.T), gaussian.covariance(*model), atol=0.08)
+
+
+def test_the_variance_of_t_is_scipys_and_ends_where_there_is_none():
+    freedom = np.array([3.0, 5.0, 29.0])
+    assert_allclose(gaussian.variance_of_t(freedom), t(freedom).var())
+    assert_allclose(gaussian.variance_of_t(np.array([-4, 0, 2])), 3)

@@ -69,7 +69,7 @@ def test_sizes_that_cannot_be_tried_are_guessed_and_said():
     model, choice = chosen(ready(y, "classes"), notes)
     assert (model.n_components, choice) == (2, None)
     assert notes == [
-        "2 dimensions were taken; they could not be chosen: y has 2 labelled rows; "
+        "2 dimensions were taken, since the number could not be chosen: y has 2 labelled rows; "
         "at least 4 are needed to compare on"
     ]
 
@@ -102,11 +102,11 @@ def test_gaps_are_filled_for_a_model_that_takes_none():
     assert fill_gaps(gnomon.PPCA(), table.X, table.recipe, notes.append) is table.X
     filled = fill_gaps(gnomon.BSDR(), table.X, table.recipe, notes.append)
     assert filled[3, 2] == 2.0
-    assert notes == ["BSDR takes no gaps; 1 were filled with column means"]
+    assert notes == ["BSDR takes no gaps; 1 was filled with column means"]
 
 
 def test_the_fit_gets_what_the_model_takes():
     table = ready(CLASSES, "classes", CHUNKS, LINKS)
-    assert extra_inputs(gnomon.PRPCA(), table) == {"links": LINKS}
+    assert extra_inputs(gnomon.PRPCA(relation="paper"), table) == {"links": LINKS}
     assert list(extra_inputs(gnomon.DCAGM(), table)) == ["chunks"]
     assert extra_inputs(gnomon.SPPCA(), table) == {}

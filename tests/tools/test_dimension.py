@@ -5,6 +5,7 @@ from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 from sklearn.model_selection import KFold
 
+import gnomon
 from gnomon import choose_dimension
 from gnomon.tools.dimension import LIKELIHOOD_MODELS
 
@@ -72,3 +73,19 @@ def test_errors_name_the_argument(settings, message):
 def test_one_feature_leaves_no_choice():
     with pytest.raises(ValueError, match="a choice needs at least 4 rows"):
         choose_dimension(planted(0)[:, :1])
+
+
+def test_gaps_are_filled_once_and_not_in_every_fold(monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    X[::5, 1] = np.nan
+    seen, fit = [], gnomon.SPPCA.fit
+
+    def watched(self, X, y=None, **more):
+        seen.append(bool(np.isnan(X).any()))
+        return fit(self, X, y, **more)
+
+    monkeypatch.setattr(gnomon.SPPCA, "fit", watched)
+    choice = gnomon.choose_dimension(X, y, models=["SPPCA"], n_components=[1, 2])
+    assert seen
+    assert not any(seen)
+    assert choice.reasons["SPPCA"].startswith(f"{choice.chosen['SPPCA']} ")

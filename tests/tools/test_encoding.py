@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.decomposition import PCA
+from sklearn.cluster import KMeans
 
 import gnomon
 from gnomon.estimators._targets import Coding
@@ -140,6 +140,26 @@ def test_every_record_is_found_where_it_is_said_to_be():
         assert find_record(name).__name__ == name
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        slice(1, 5),
+        slice(None),
+        slice("a", "c"),
+        np.dtype("f4"),
+        np.dtype("O"),
+        np.float64,
+        int,
+        str,
+    ],
+    ids=repr,
+)
+def test_slices_and_types_come_back(value):
+    back = there_and_back(value)
+    assert back == value
+    assert type(back) is type(value)
+
+
 def test_an_estimator_comes_back_with_parameters_and_attributes():
     model = Estimator(size=3)
     model.inner_ = Estimator(size=np.int64(4))
@@ -152,7 +172,7 @@ def test_an_estimator_comes_back_with_parameters_and_attributes():
     ("value", "message"),
     [
         (len, "builtin_function_or_method"),
-        (PCA(), "'PCA' is not a model of gnomon"),
+        (KMeans(), "KMeans is neither a model of gnomon nor one of scikit-learn's classes"),
         (Foreign(1), "is not a record of gnomon"),
         (np.array([1j]), "complex128"),
         (np.ma.masked_array([1.0]), "masked"),
@@ -173,7 +193,7 @@ def test_the_error_names_the_attribute():
 
 def test_a_class_of_the_same_name_is_not_taken_for_ours():
     impostor = type("Estimator", (BaseEstimator,), {})
-    with pytest.raises(ModelFileError, match="not gnomon's Estimator"):
+    with pytest.raises(ModelFileError, match="not the Estimator that files hold"):
         there_and_back(impostor())
 
 
@@ -200,7 +220,22 @@ BAD_CSR = {
         {"estimator": "Estimator", "params": {"command": "id"}, "attributes": {}},
         {"estimator": "Estimator", "params": {}, "attributes": {"get_params": 1}},
         {"estimator": "Estimator", "params": {}, "attributes": {"__class__": 1}},
+        {"estimator": "Estimator", "params": {}, "attributes": {"__dict__": {"dict": []}}},
+        {"estimator": "Estimator", "params": {}, "attributes": {"__doc__": "text"}},
+        {"estimator": "Estimator", "params": {}, "attributes": {"__reduce__": "os.system"}},
         {"estimator": "Estimator", "params": {}, "attributes": {"a b": 1}},
+        {"estimator": ["Estimator"], "params": {}, "attributes": {}},
+        {"estimator": "Estimator", "params": {}, "attributes": {1: 1}},
+        {"estimator": "TableModel", "params": {"saved": 1}, "attributes": {}},
+        {"estimator": "Pipeline", "params": {"steps": 1}, "attributes": {}},
+        {"slice": [1, 2, 3, 4]},
+        {"slice": [1.5, 2, 3]},
+        {"slice": "abc"},
+        {"type": "system"},
+        {"type": ["float"]},
+        {"dtype": "V16"},
+        {"dtype": "M8[ns]"},
+        {"dtype": None},
         {"record": "os:stat_result", "fields": {}},
         {"record": "gnomon.tools.modelfile:ModelFile", "fields": {}},
         {"record": "Run", "fields": {}},

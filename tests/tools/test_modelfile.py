@@ -209,6 +209,63 @@ def forge(path, document):
     path.write_bytes(modelfile._pack(text, {}))
 
 
+def foreign(name, attributes=(), **params):
+    return {"estimator": name, "params": params, "attributes": dict(attributes)}
+
+
+FOREIGN = [
+    foreign("KMeans", n_clusters=3),
+    foreign("FunctionTransformer", func="os.system"),
+    foreign("StandardScaler", command="id"),
+    foreign("StandardScaler", {"__class__": "os.system"}),
+    foreign("StandardScaler", {"n_features_in_": 3, "mean_": {"objects": [1], "shape": [10**12]}}),
+    foreign("Pipeline", steps=[{"tuple": ["a", foreign("Popen", args="id")]}]),
+    foreign("Pipeline", steps=[{"tuple": ["a", "passthrough"]}], memory="/tmp/cache"),
+    foreign("Pipeline", steps={"dict": []}),
+    foreign("StandardScaler"),
+]
+
+
+def notes_with(recipe, question=None):
+    """The notes of a table that a file could have."""
+    asked = {"dict": [["task", "auto"], *(question or {}).items()]}
+    return {"dict": [["recipe", recipe], ["question", asked]]}
+
+
+def rule(feature=(), **fields):
+    """A rule for a table of one column, with some parts replaced."""
+    numbers = {"objects": [1.0], "shape": [1]}
+    right = {"column": "a", "kind": "number", "levels": [], "center": numbers, "scale": numbers}
+    features = [{"dict": [[key, value] for key, value in (right | dict(feature)).items()]}]
+    parts = {"features": features, "matrix_names": [], "matrix_center": None, "matrix_scale": None}
+    parts |= {"left_out": {"dict": []}, "scaled": True} | fields
+    return {"dict": [[key, value] for key, value in parts.items()]}
+
+
+QUESTIONS = [("target", 5), ("target", {}), ("target", [5]), ("id", 1), ("ignore", [1])]
+QUESTIONS += [("ignore", {}), ("task", 2), ("command", "id")]
+RULES = [
+    notes_with(1),
+    notes_with({"dict": []}),
+    notes_with(rule()),  # numbers that are objects
+    notes_with(rule({"column": 1})),
+    notes_with(rule({"kind": "os.system"})),
+    notes_with(rule({"levels": "abc"})),
+    notes_with(rule({"levels": [1]})),
+    notes_with(rule({"center": "text"})),
+    notes_with(rule({"low": "text"})),
+    notes_with(rule({"whole": 1})),
+    notes_with(rule({"unknown": 1})),
+    notes_with(rule(matrix_names=[1], features=[])),
+    notes_with(rule(matrix_names="abc", features=[])),
+    notes_with(rule(matrix_center=[1.0], features=[])),
+    notes_with(rule(left_out=[], features=[])),
+    notes_with(rule(features=[]), {"target": {"dict": []}}),
+    notes_with(rule(features=[]), {"command": "id"}),
+    notes_with(rule(features=[]), {"ignore": [{"dict": []}]}),
+]
+
+
 @pytest.mark.parametrize(
     "document",
     [
@@ -221,6 +278,11 @@ def forge(path, document):
         {"format": 1, "model": {"estimator": "Stub", "params": {"nobody": 1}, "attributes": {}}},
         {"format": 1, "model": {"estimator": "Stub", "params": {}, "attributes": {"fit": 1}}},
         {"format": 1, "model": {"reduce": ["os", "system"]}},
+        *(
+            {"format": 3, "model": model, "notes": {"dict": []}, "versions": {}}
+            for model in FOREIGN
+        ),
+        *({"format": 3, "model": None, "notes": notes, "versions": {}} for notes in RULES),
     ],
     ids=repr,
 )
@@ -363,6 +425,32 @@ def test_a_model_that_cannot_be_saved_leaves_no_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_right_rule_with_right_numbers_is_taken(tmp_path):
+    """So that each forged rule above is refused for what is wrong in it."""
+    pytest.importorskip("pyarrow")
+    number = np.ones(1)
+    feature = {"column": "a", "kind": "number", "levels": [], "center": number, "scale": number}
+    parts = {"features": [feature], "matrix_names": [], "matrix_center": None}
+    parts |= {"matrix_scale": None, "left_out": {}, "scaled": True}
+    notes = {"recipe": parts, "question": {"task": "auto"}}
+    path = modelfile.save(Stub(), tmp_path / "m.gnomon", notes=notes)
+    assert repr(modelfile.load(path)) == "TableModel(Stub, of the columns 'a')"
+    for reading in ({"separator": 5}, {"command": "id"}, {"na": [1]}, 1):
+        path = modelfile.save(Stub(), path, notes=notes | {"reading": reading})
+        assert "a rule for tables" in refuse(path)
+    for name, value in QUESTIONS:
+        asked = notes | {"question": {"task": "auto", name: value}}
+        assert "a rule for tables" in refuse(modelfile.save(Stub(), path, notes=asked))
+    for name, value in {"low": "text", "whole": 1, "levels": [1], "column": 1, "scale": 1}.items():
+        parts["features"] = [feature | {name: value}]
+        assert "a rule for tables" in refuse(modelfile.save(Stub(), path, notes=notes))
+
+
+def test_notes_of_the_user_may_have_any_name(tmp_path, sample):
+    path = modelfile.save(Stub().fit(sample), tmp_path / "m.gnomon", notes={"recipe": "boil"})
+    assert type(modelfile.load(path)) is Stub
+
+
 GOLDEN = Path(__file__).parent / "golden"
 
 
@@ -378,5 +466,6 @@ def test_files_of_earlier_releases_stay_loadable(path):
             assert_allclose(found, answer, rtol=1e-9, atol=1e-12)
 
 
-def test_there_is_a_file_of_the_first_format():
-    assert any("format1" in path.name for path in GOLDEN.glob("*.gnomon"))
+@pytest.mark.parametrize("number", range(1, modelfile.FORMAT))
+def test_there_are_files_of_every_earlier_format(number):
+    assert any(f"format{number}" in path.name for path in GOLDEN.glob("*.gnomon"))

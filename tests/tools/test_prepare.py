@@ -166,7 +166,93 @@ def test_the_first_files_called_numeric_targets_numbers(saved, monkeypatch):
     )
 
 
+def test_a_rule_of_another_width_than_the_model_is_refused(saved, tmp_path):
+    _, ready = saved
+    other = gnomon.PPCA(1).fit(np.random.default_rng(0).normal(size=(9, 3)))
+    path = save_fit(other, tmp_path / "other.gnomon", ready, ASKED)
+    with pytest.raises(ModelFileError, match="holds a rule for tables that cannot be read"):
+        load_fit(path)
+
+
 def test_a_rule_that_is_no_rule_is_refused(tmp_path):
     path = gnomon.save(gnomon.PPCA(1), tmp_path / "m.gnomon", notes={"recipe": {}})
     with pytest.raises(ModelFileError, match="holds a rule for tables that cannot be read"):
         load_fit(path)
+
+
+@pytest.fixture
+def several(tmp_path):
+    def write(**columns):
+        rows = len(next(iter(columns.values())))
+        path = tmp_path / "several.parquet"
+        parquet.write_table(pa.table({"a": np.sin(np.arange(rows)), **columns}), path)
+        return open_table(path), Question(target=tuple(columns))
+
+    return write
+
+
+NUMBERS = {"u": [1.5, None, 3.0, 2.0], "v": [4, 5, None, 9]}
+LABELS = {"u": ["yes", "No", None, "no"], "v": [True, False, True, None], "w": [0, 1, 1, 0]}
+
+
+def test_several_numbers_are_a_column_each_with_gaps(several):
+    ready, _ = read(*several(**NUMBERS))
+    assert ready.kind == "numeric"
+    assert_allclose(ready.y, [[1.5, 4], [np.nan, 5], [3, np.nan], [2, 9]])
+    assert ready.recipe.names == ["a"]
+    assert ready.labelled.tolist() == [True, False, False, True]
+
+
+def test_yes_and_no_truth_and_indicators_are_labels(several):
+    ready, _ = read(*several(**LABELS))
+    assert ready.kind == "multilabel"
+    nan = np.nan
+    assert_allclose(ready.y, [[1, 1, 0], [0, 0, 1], [nan, 1, 1], [0, nan, 0]])
+
+
+def test_indicators_are_numbers_where_that_is_said(several):
+    table, asked = several(u=[0, 1, 1, 0], v=[1.5, 2.5, 3.5, 0.5])
+    with pytest.raises(TableError, match="'u' holds yes and no, 'v' holds numbers"):
+        read(table, asked)
+    assert read(table, asked._replace(task="numeric"))[0].kind == "numeric"
+
+
+def test_a_value_that_means_no_label_means_it_in_every_target(several):
+    table, asked = several(u=[-9.0, 1.5, 3.0, 2.0], v=[4, -9, 7, 9])
+    ready, _ = read(table, asked._replace(unlabelled="-9"))
+    assert np.argwhere(np.isnan(ready.y)).tolist() == [[0, 0], [1, 1]]
+
+
+def test_each_of_several_targets_must_vary_and_have_values(several):
+    with pytest.raises(TableError, match=r"the target 'v' of .* has no value"):
+        read(*several(u=[1.5, 2.0, 3.0], v=pa.array([None, None, None], pa.float64())))
+    with pytest.raises(TableError, match=r"the target 'v' of .* has only one value"):
+        read(*several(u=[1.5, 2.0, 3.0], v=[7.5, 7.5, None]))
+
+
+@pytest.mark.parametrize("columns", [NUMBERS, LABELS], ids=["numbers", "labels"])
+def test_several_targets_go_to_a_file_and_back(several, tmp_path, columns):
+    table, asked = several(**columns)
+    ready, _ = read(table, asked)
+    model = gnomon.SPPCA(1, supervision=0.5, target=ready.kind).fit(ready.X, ready.y)
+    saved = load_fit(save_fit(model, tmp_path / "m.gnomon", ready, asked))
+    assert saved.asked.targets == tuple(columns)
+    again, _ = prepare_again(saved, table, lambda text: None)
+    assert again.kind == ready.kind
+    assert_allclose(again.y, ready.y)
+
+
+def test_the_target_of_a_question_is_none_one_or_several():
+    asked = {"task": "auto", "scale": "auto"}
+    for typed, kept in (
+        (None, None),
+        ([], None),
+        ("a", "a"),
+        (["a"], "a"),
+        (["a", "b"], ("a", "b")),
+    ):
+        assert read_question(asked | {"target": typed}).target == kept
+    assert Question().targets == ()
+    assert Question(target="ab").targets == ("ab",)
+    with pytest.raises(TableError, match="--target 'a' is given more than once"):
+        read_question(asked | {"target": ["a", "b", "a"]})

@@ -5,8 +5,9 @@ from scipy import sparse
 
 pytest.importorskip("pyarrow")
 from gnomon.exceptions import TableError
+from gnomon.linalg import data
 from gnomon.tools import modelfile, recipe, tables
-from gnomon.tools.recipe import Recipe, apply, plan
+from gnomon.tools.recipe import Recipe, apply, gap_counts, plan
 from gnomon.tools.tables import open_table
 
 
@@ -58,6 +59,32 @@ def test_batches_give_what_the_whole_gives(table, monkeypatch):
     assert_allclose(X, whole, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("size", [10**9, 200])
+def test_the_rule_keeps_what_was_seen(table, monkeypatch, size):
+    """Whole and in pieces: ranges, whether all were whole, whether they were true or false."""
+    monkeypatch.setattr(tables, "STREAM_ABOVE", size)
+    monkeypatch.setattr(tables, "BATCH_BYTES", size)
+    lines = [
+        f"{i % 7},{i / 4},{i % 2 == 0},2020-01-{i % 20 + 1:02d},{'xy'[i % 2]}" for i in range(40)
+    ]
+    rule = plan(table("n,a,wet,day,kind\n" + "\n".join(lines) + "\n"))
+    seen = {f.column: (f.low, f.high, f.whole, f.boolean) for f in rule.features}
+    assert seen["n"] == (0, 6, True, False)
+    assert seen["a"] == (0, 9.75, False, False)
+    assert seen["wet"] == (0, 1, True, True)
+    assert seen["day"] == (18262, 18281, True, False)
+    assert seen["kind"] == (-np.inf, np.inf, False, False)
+
+
+def test_the_rule_of_a_matrix_keeps_what_was_seen(tmp_path):
+    np.savez(tmp_path / "t.npz", X=[[1.0, 0.5], [np.nan, 2.0], [4.0, 1.0]])
+    for scale in ("none", "standard"):
+        rule = plan(open_table(tmp_path / "t.npz"), scale=scale)
+        assert rule.matrix_low.tolist() == [1, 0.5]
+        assert rule.matrix_high.tolist() == [4, 2]
+        assert rule.matrix_whole.tolist() == [True, False]
+
+
 def test_the_spread_of_far_numbers_keeps_its_digits(table, monkeypatch):
     text = "a\n" + "".join(f"{1_000_000_000 + i % 10}\n" for i in range(1000))
     monkeypatch.setattr(tables, "STREAM_ABOVE", 10)
@@ -91,20 +118,19 @@ def test_an_unknown_level_is_a_gap_and_said(table):
     assert "'new', not there at the fit" in said[0]
 
 
-@pytest.mark.parametrize(
-    ("cells", "said"),
-    [
-        (["1.5", "2", "?", "4"], "has '?' among numbers, so it is texts; empty these cells"),
-        (["1,5", "2,5", "3,5", "4"], "if that is a decimal comma, say --decimal ,"),
-        (["1a", "2b", "3", "4b"], ""),
-    ],
-)
-def test_numbers_that_became_texts_are_told(tmp_path, cells, said):
-    path, notes = tmp_path / "t.csv", []
-    path.write_text("a;b\n" + "".join(f"{cell};{i}\n" for i, cell in enumerate(cells)))
-    plan(open_table(path), report=notes.append)
-    assert said in " ".join(notes)
-    assert len(notes) == bool(said)
+def test_texts_among_numbers_are_told_in_one_note_with_the_option(table):
+    notes = []
+    rows = "".join(f"{i},{'broken' if i == 3 else i},{'lost' if i == 5 else i}\n" for i in range(9))
+    plan(table("a,b,c\n" + rows), report=notes.append)
+    (note,) = notes
+    assert "'b' has 'broken'; 'c' has 'lost'" in note
+    assert "say --na b=broken" in note
+
+
+def test_texts_that_are_no_numbers_are_no_doubt(table):
+    notes = []
+    plan(table("a,b\n1a,1\n2b,2\n3,4\n4b,3\n"), report=notes.append)
+    assert notes == []
 
 
 def test_a_missing_column_is_named(table):
@@ -113,7 +139,7 @@ def test_a_missing_column_is_named(table):
 
 
 def test_text_where_numbers_were_is_named(table):
-    with pytest.raises(TableError, match="column 'a' holds string"):
+    with pytest.raises(TableError, match=r"column 'a' holds texts as 'lots'.*--na WORD"):
         apply(plan(table(ROWS)), table("a,kind,when\nlots,x,2020-01-01\n"))
 
 
@@ -171,3 +197,94 @@ def test_a_constant_column_of_a_matrix_is_not_blown_up(tmp_path, make):
         sparse.save_npz(tmp_path / "t.npz", make(X))
     rule = plan(open_table(tmp_path / "t.npz"), scale="standard")
     assert_allclose(rule.matrix_scale, [1, X[:, 1].std()])
+
+
+@pytest.mark.parametrize(
+    ("others", "codes"),
+    [
+        ([1, 2, 3, 4, 5] * 4, {9: 2, 99: 3}),
+        (list(range(20, 80)), {99: 2}),
+        ([0.5, 1.5, 2.5, 7.25], {-99: 2, 999: 2}),
+        (list(range(20, 80, 2)), {-1: 2}),
+    ],
+)
+def test_codes_far_from_the_numbers_are_found(others, codes):
+    values = [code for code, count in codes.items() for _ in range(count)]
+    assert recipe.codes_among(np.array([*values, *others], dtype=float)) == codes
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        list(range(90, 100)) * 2,  # 99 is next to others
+        [1, 2, 3, 4, 99],  # once
+        [-1, -1, 0, 1, 2, 3],  # a step away
+        [-1, 1] * 5,  # two classes
+        [0, 50, 98, 99, 99],
+        [*np.arange(0, 95, 0.5), 99, 99],  # the end of a range
+        [9, 9, 9, 9],
+    ],
+)
+def test_numbers_near_the_others_are_no_codes(values):
+    assert recipe.codes_among(np.array(values, dtype=float)) == {}
+
+
+def test_codes_are_told_in_one_note_and_not_changed(table):
+    rows = "".join(f"{99 if i % 9 == 0 else i % 5},{9999 if i > 17 else i}\n" for i in range(20))
+    notes = []
+    text = table("a,b\n" + rows)
+    (feature, _) = plan(text, report=notes.append).features
+    (note,) = notes
+    assert "'a' has 99 in 3 cells; 'b' has 9999 in 2 cells" in note
+    assert "say --na a=99" in note
+    assert feature.center > 10
+
+
+def test_columns_left_out_are_told_once_by_reason():
+    many = f"has more than {recipe.MAX_LEVELS} different texts"
+    left = {"a": "is empty", "b": many, "c": "is empty"}
+    text = recipe.left_out_text(left)
+    assert text.startswith(f"left out: 'a', 'c' are empty; 'b' {many}; --id takes")
+    assert "--ignore" in text
+    assert "--id" not in recipe.left_out_text({"a": "is empty"})
+
+
+def test_many_alike_columns_with_names_before_them_suggest_to_transpose(table, rng):
+    X = rng.normal(rng.normal(8, 2, (60, 1)), 0.5, (60, 12))
+    header = "gene," + ",".join(f"s{j}" for j in range(12)) + "\n"
+    rows = [f"g{i}," + ",".join(map(str, row)) for i, row in enumerate(X)]
+    notes = []
+    plan(table(header + "\n".join(rows) + "\n"), report=notes.append)
+    assert "--transpose" in notes[0]
+    notes = []
+    plan(table(header + "\n".join(rows[:50]) + "\n"), report=notes.append)
+    assert notes == []
+    units = X * 10.0 ** np.arange(12)
+    rows = [f"g{i}," + ",".join(map(str, row)) for i, row in enumerate(units)]
+    notes = []
+    plan(table(header + "\n".join(rows) + "\n"), report=notes.append)
+    assert notes == []
+
+
+def test_a_table_whose_rows_have_other_kinds_suggests_to_transpose(table):
+    rows = "".join(f"g{i},{i + 0.5},{i + 0.25}\n" for i in range(60))
+    with pytest.raises(TableError, match="if its features are rows, say --transpose"):
+        plan(table("gene,s1,s2\ntissue,x,y\n" + rows))
+
+
+def test_gaps_are_counted_in_cells_of_the_table(table, monkeypatch):
+    t = table("a,soil,b\n1,sand,1\n,clay,2\n3,loam,3\n,peat,4\n4,,6\n")
+    rule = plan(t)
+    X = apply(rule, t)
+    assert int(np.isnan(X).sum()) == 5
+    assert gap_counts(rule, X) == {"a": 2, "soil": 1}
+    assert gap_counts(rule, X[:4]) == {"a": 2}
+    many = np.repeat(X, 100, axis=0)
+    monkeypatch.setattr(data, "BLOCK_ENTRIES", 7)
+    assert gap_counts(rule, many) == {"a": 200, "soil": 100}
+
+
+def test_a_sparse_matrix_has_no_gaps():
+    rule = Recipe([], ["u", "v"], None, None, {}, False)
+    assert gap_counts(rule, sparse.csr_array(np.eye(2))) == {}
+    assert gap_counts(rule, np.array([[1.0, np.nan]])) == {"v": 1}

@@ -1,21 +1,15 @@
 """Every format is read alike; every bad file is one clear sentence."""
 
-import gzip
-import pickle
-import zipfile
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import io, sparse
-from sklearn.datasets import dump_svmlight_file
 
 pa = pytest.importorskip("pyarrow")
 from pyarrow import csv, feather, parquet
 
 from gnomon.exceptions import TableError
 from gnomon.tools import tables
-from gnomon.tools.tables import as_numbers, as_texts, column_kind, open_table
+from gnomon.tools.tables import Reading, as_numbers, as_texts, column_kind, open_table
 
 TEXT = "name,size,when,kind\na,1.5,2020-01-01,x\nb,,2020-01-03,y\nc,3,,x\n"
 
@@ -38,6 +32,11 @@ def check(table):
     assert [column_kind(table.column(n)) for n in table.names] == ["text", "number", "date", "text"]
 
 
+def test_times_with_nanoseconds_are_read(text):
+    table = open_table(text("when\n2020-01-01 12:00:00.123456789\n2020-01-02 00:00:00\n"))
+    assert_allclose(as_numbers(table.column("when")), [18262.5 + 0.123456 / 86400, 18263])
+
+
 def test_text_is_read_with_kinds_and_gaps(text):
     check(open_table(text(TEXT)))
 
@@ -47,8 +46,12 @@ def test_the_separator_is_found(text, separator, name):
     check(open_table(text(TEXT.replace(",", separator), name)))
 
 
-def test_compressed_text_is_read(text):
-    check(open_table(text(gzip.compress(TEXT.encode()), "t.csv.gz")))
+@pytest.mark.parametrize(("suffix", "codec"), [("gz", "gzip"), ("bz2", "bz2"), ("zst", "zstd")])
+def test_compressed_text_is_read(tmp_path, suffix, codec):
+    path = tmp_path / f"t.csv.{suffix}"
+    with pa.CompressedOutputStream(str(path), codec) as stream:
+        stream.write(TEXT.encode())
+    check(open_table(path))
 
 
 def test_a_byte_order_mark_is_no_part_of_a_name(text):
@@ -148,68 +151,37 @@ def test_numbers_as_texts_have_no_needless_fraction(values, expected):
     assert as_texts(pa.chunked_array([values])).tolist() == expected
 
 
-def test_matrices_are_read(tmp_path, rng):
-    X = rng.poisson(1, size=(6, 4)).astype(float)
-    y = np.array([0, 1, 0, 1, 0, 1])
-    np.savez(tmp_path / "a.npz", X=X, y=y)
-    sparse.save_npz(tmp_path / "b.npz", sparse.csr_array(X))
-    io.mmwrite(tmp_path / "c.mtx", sparse.csr_array(X))
-    dump_svmlight_file(X, y, str(tmp_path / "d.svmlight"))
-    for name in ("a.npz", "b.npz", "c.mtx", "d.svmlight"):
-        table = open_table(tmp_path / name)
-        (batch,) = table.batches()
-        found = batch.matrix.toarray() if sparse.issparse(batch.matrix) else batch.matrix
-        assert_array_equal(found, X)
-        assert len(table.features) == 4
-    assert as_texts(open_table(tmp_path / "a.npz").column("target")).tolist() == list("010101")
-    assert as_texts(open_table(tmp_path / "d.svmlight").column("target")).tolist() == list("010101")
+def test_a_comma_in_quotes_is_no_separator(text):
+    assert open_table(text('"a, b, c";"d"\n1;2\n')).names == ["a, b, c", "d"]
 
 
-def test_single_cell_files_are_read(tmp_path, rng):
-    anndata = pytest.importorskip("anndata")
-    X = sparse.csr_matrix(rng.poisson(1, size=(6, 4)).astype(np.float32))
-    data = anndata.AnnData(X)
-    data.obs["kind"] = list("aabbab")
-    data.var_names = ["g1", "g2", "g3", "g4"]
-    data.write_h5ad(tmp_path / "t.h5ad")
-    table = open_table(tmp_path / "t.h5ad")
-    (batch,) = table.batches()
-    assert_array_equal(batch.matrix.toarray(), X.toarray())
-    assert table.features == ["g1", "g2", "g3", "g4"]
-    assert as_texts(table.column("kind")).tolist() == list("aabbab")
+def test_a_remembered_separator_gives_way_to_another_file(text):
+    table = open_table(text(TEXT), Reading(separator=";"))
+    check(table)
+    assert table.reading.separator == ","
 
 
-def test_an_archive_with_objects_is_not_unpickled(tmp_path):
-    class Trap:
-        def __reduce__(self):
-            return (open, (str(tmp_path / "mark"), "w"))
-
-    np.savez(tmp_path / "t.npz", X=np.array([Trap()], dtype=object))
-    with pytest.raises(TableError):
-        open_table(tmp_path / "t.npz")
-    with zipfile.ZipFile(tmp_path / "u.npz", "w") as archive:
-        archive.writestr("X.npy", pickle.dumps(Trap()))
-    with pytest.raises(TableError):
-        open_table(tmp_path / "u.npz")
-    assert not (tmp_path / "mark").exists()
+def test_the_table_carries_how_it_was_read(text):
+    table = open_table(text("a;b\n1,5;25/03/2020\n2,5;01/04/2020\n"), na=("?",))
+    assert table.options == {"na": ("?",)}
+    assert table.reading == Reading(separator=";", decimal=",", na=("?",), dayfirst=True)
 
 
-def test_a_bomb_is_not_opened(tmp_path):
-    np.savez_compressed(tmp_path / "t.npz", X=np.zeros((2000, 2000)))
-    with pytest.raises(TableError, match="would grow to"):
-        open_table(tmp_path / "t.npz")
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"separator": ";;"}, "--separator ';;'; one character is wanted"),
+        ({"thousands": "_"}, "--thousands '_'; accepted are"),
+        ({"thousands": ",", "decimal": ","}, "--thousands and --decimal are both ','"),
+        ({"censored": "double"}, "--censored 'double'; accepted are 'half', 'gap'"),
+    ],
+)
+def test_wrong_options_of_reading_are_named(text, options, sentence):
+    with pytest.raises(TableError, match=sentence):
+        open_table(text(TEXT), **options)
 
 
-def test_an_archive_that_lies_about_its_size_is_one_sentence(tmp_path):
-    header = np.lib.format
-    with zipfile.ZipFile(tmp_path / "t.npz", "w") as archive, archive.open("X.npy", "w") as file:
-        shape = {"descr": "<f8", "fortran_order": False, "shape": (10**11, 100)}
-        header.write_array_header_1_0(file, shape)
-    with pytest.raises(TableError, match="cannot be read"):
-        open_table(tmp_path / "t.npz")
-
-
-def test_a_target_of_another_length_is_refused(tmp_path):
-    np.savez(tmp_path / "t.npz", X=np.ones((3, 2)), y=np.ones(2))
-    with pytest.raises(TableError, match="one value for each of the 3 rows"):
-        open_table(tmp_path / "t.npz")
+def test_a_row_with_the_name_of_a_target_suggests_to_transpose(text):
+    table = open_table(text("gene,s1,s2\ntissue,x,y\ng1,1,2\n"))
+    with pytest.raises(TableError, match=r"a row has that name.*--transpose"):
+        table.check("tissue", "target")

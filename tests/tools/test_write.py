@@ -1,5 +1,7 @@
 """What is written is what the model says, part by part, and safe to open."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -10,7 +12,14 @@ from pyarrow import csv, parquet
 import gnomon
 from gnomon.exceptions import TableError
 from gnomon.tools import write
-from gnomon.tools.write import embedding_batches, latent, prediction_batches, write_batches
+from gnomon.tools.write import (
+    embedding_batches,
+    latent,
+    named_after,
+    place,
+    prediction_batches,
+    write_batches,
+)
 
 PARTS = [{"a": [1.5, 2.0], "b": ["x", None]}, {"a": [3.0], "b": ["=1+1"]}]
 
@@ -59,6 +68,31 @@ def test_the_embedding_is_written_in_parts(fitted, monkeypatch):
     assert found["y"].tolist() == (found["row"] * 2).tolist()
 
 
+def test_labels_that_begin_late_fit_into_one_parquet_file(fitted, monkeypatch, tmp_path):
+    model, X = fitted
+    monkeypatch.setattr(write, "BATCH_ROWS", 17)
+    labels = np.array([None] * 40 + ["a"] * 10, dtype=object)
+    batches = embedding_batches(model, X, np.arange(50), {"y": labels})
+    path = write_batches(tmp_path / "z.parquet", batches)
+    assert parquet.read_table(path)["y"].to_pylist() == labels.tolist()
+
+
+@pytest.mark.parametrize(
+    ("table", "result", "folder"),
+    [
+        ("a/t.csv", "t-filled.csv", "t-map"),
+        ("t.v2.PARQUET", "t.v2-filled.parquet", "t.v2-map"),
+        ("t.tsv.gz", "t-filled.csv", "t-map"),
+        ("t.pq", "t-filled.parquet", "t-map"),
+    ],
+)
+def test_results_are_named_after_the_table(table, result, folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert str(named_after(Path(table), "filled")) == result
+    assert str(place(Path(table))) == folder
+    assert place(Path(table), "elsewhere") == Path("elsewhere")
+
+
 def test_predictions_of_some_rows_have_the_probabilities_of_the_classes(fitted, monkeypatch):
     model, X = fitted
     monkeypatch.setattr(write, "BATCH_ROWS", 2)
@@ -68,3 +102,22 @@ def test_predictions_of_some_rows_have_the_probabilities_of_the_classes(fitted, 
     assert found["predicted"].tolist() == model.predict(X[rows]).tolist()
     assert_allclose(found["p(b)"], model.predict_proba(X[rows])[:, 1])
     assert_allclose(found["probability"], model.predict_proba(X[rows]).max(axis=1))
+
+
+def test_predictions_of_numbers_have_standard_deviations(rng):
+    X = rng.normal(size=(50, 4))
+    model = gnomon.SPPCA(2, supervision=0.5).fit(X, X[:, 0] + 0.1 * rng.normal(size=50))
+    found = joined(prediction_batches(model, X, np.arange(50), kind="numeric", names=("y",)))
+    mean, std = model.predict(X, return_std=True)
+    assert list(found) == ["row", "predicted", "sd"]
+    assert_allclose(found["predicted"], mean)
+    assert_allclose(found["sd"], std)
+
+
+def test_several_targets_are_written_under_their_names(rng):
+    X = rng.normal(size=(50, 4))
+    model = gnomon.SPPCA(2, supervision=0.5).fit(X, (X[:, :2] > 0).astype(int))
+    what = {"kind": "multilabel", "names": ("u", "v")}
+    found = joined(prediction_batches(model, X, np.arange(50), **what))
+    assert list(found) == ["row", "predicted u", "score u", "predicted v", "score v"]
+    assert_allclose(found["predicted v"], found["score v"] > 0.5)

@@ -12,7 +12,8 @@ class EmbeddingDisplay:
     """Points in two components: labelled ones filled, unlabelled ones open.
 
     Up to 2,000 points each has an ellipse that contains its latent position with the probability
-    ``level``; above that a density of the mean standard deviation is drawn in their place.
+    ``level``; above that a density of the mean standard deviation is drawn in their place. More
+    than 20,000 points without a label are drawn as a density; labelled ones are always drawn.
     It is best made with :meth:`from_estimator`, or with :meth:`from_data` for any embedding.
 
     Parameters
@@ -44,6 +45,8 @@ class EmbeddingDisplay:
         Uncertainty of the points.
     density_ : PolyCollection or None
         Mean standard deviation, for many points.
+    crowd_ : PolyCollection or None
+        Number of points without a label, where they are many.
     class_ellipses_, mixture_, regions_, links_ : artists or None
         The other layers.
 
@@ -244,18 +247,20 @@ class EmbeddingDisplay:
         return True
 
     def _draw_points(self, Z, target, hidden, size):
-        """All points; over a density only the labelled ones, and only where they are few."""
+        """All points, of a crowd its density; over a density of uncertainty the labelled ones."""
         self.points_ = []
         predicted = self.predicted
         if predicted is not None:
             predicted = style.labels_among(predicted, style.class_names(target))
-        size = size or float(np.clip(12_000 / max(len(Z), 1), 4, 36))
+        self.crowd_ = None if hidden else layers.draw_crowd(self.ax_, Z, target)
+        alone = hidden or self.crowd_ is not None
+        n = len(Z) if target is None or not alone else target.labelled.sum()
+        size = size or float(np.clip(12_000 / max(n, 1), 1 if alone else 4, 12 if alone else 36))
         if not hidden:
             self.points_ = layers.draw_points(self.ax_, Z, target, predicted, size)
         elif style.has_classes(target):
             shown = target.labelled
-            if shown.sum() <= layers.MANY_POINTS:
-                self.points_ = layers.draw_points(self.ax_, Z[shown], _labelled(target), None, 12)
+            self.points_ = layers.draw_points(self.ax_, Z[shown], _labelled(target), None, size)
             layers.draw_class_names(self.ax_, Z, target)
 
     def _draw_outlines(self, Z, target, class_ellipses, level):

@@ -24,6 +24,8 @@ from gnomon.linalg.data import as_data
 
 # Above so many, ellipses of single points cover each other and take long to draw.
 MANY_POINTS = 2_000
+# Above so many, points without a label are drawn as a density.
+MOST_MARKERS = 20_000
 # Above so many, unlabelled points are drawn smaller and fainter than labelled ones.
 CROWD = 500
 CLASS_LEVEL = 0.95  # the usual share of a class that its outline holds
@@ -191,6 +193,23 @@ def draw_density(ax, Z, covariance):
     return density
 
 
+def draw_crowd(ax, Z, target: Target | None):
+    """Hexagons shaded by the number of points without a label, where these are many; or None."""
+    rows = Z if target is None else Z[~target.labelled]
+    if len(rows) <= MOST_MARKERS:
+        return None
+    from matplotlib import colormaps
+    from matplotlib.colors import ListedColormap
+
+    # Light enough for labelled points of any colour to stand out.
+    greys = ListedColormap(colormaps["Greys"](np.linspace(0.12, 0.6, 128)))
+    style = {"bins": "log", "mincnt": 1, "edgecolors": "face", "linewidths": 0.2}
+    crowd = ax.hexbin(*rows.T, gridsize=80, cmap=greys, zorder=0.5, **style)
+    what = "rows" if target is None else "unlabelled rows"
+    ax.figure.colorbar(crowd, ax=ax, label=f"{what} in a hexagon", shrink=0.8)
+    return crowd
+
+
 def _overlap(ellipses):
     """How many ellipses lie over a place, on average over the box that contains them."""
     box = np.ptp(_corners(ellipses), axis=0)
@@ -226,6 +245,8 @@ def _corners(ellipses):
 
 def draw_points(ax, Z, target: Target | None, predicted, size):
     """Labelled points filled, unlabelled ones open; returns a collection per group."""
+    if target is None and len(Z) > MOST_MARKERS:
+        return []
     if target is None:
         return [ax.scatter(*Z.T, s=size, color=colour(0), linewidths=0, alpha=0.85, zorder=3)]
     groups = _draw_unlabelled(ax, Z, target, predicted, size)
@@ -242,7 +263,7 @@ def draw_points(ax, Z, target: Target | None, predicted, size):
 
 def _draw_unlabelled(ax, Z, target, predicted, size):
     rows = np.flatnonzero(~target.labelled)
-    if len(rows) == 0:
+    if len(rows) == 0 or len(rows) > MOST_MARKERS:
         return []
     labels = np.full(len(rows), -1) if predicted is None else predicted[rows]
     crowded = len(rows) > CROWD

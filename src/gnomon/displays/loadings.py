@@ -178,25 +178,41 @@ class LoadingsDisplay:
         Z = self.embedding[:, :2]
         target = style.read_target(self.y, len(Z))
         draw_points(self.ax_, Z, target, None, 14)
-        self._draw_arrows(loadings[:2, self.shown_].T, np.quantile(np.hypot(*Z.T), 0.95))
+        tips = self._draw_arrows(loadings[:2, self.shown_].T, np.quantile(np.hypot(*Z.T), 0.95))
         self.ax_.autoscale_view()
         self.ax_.set_aspect("equal", adjustable="datalim")
         self.ax_.set(xlabel="component 1", ylabel="component 2")
         style.tidy(self.ax_)
         if style.has_classes(target):
             style.add_legend(self.ax_)
+        self._name_arrows(tips)
 
     def _draw_arrows(self, arrows, reach):
-        """An arrow with its name per feature; the longest reaches as far as nearly all points."""
-        arrows = arrows * reach / max(np.hypot(*arrows.T).max(), np.finfo(float).tiny)
+        """Tips of an arrow per feature; the longest reaches as far as nearly all points."""
+        tips = arrows * reach / max(np.hypot(*arrows.T).max(), np.finfo(float).tiny)
         look = {"arrowstyle": "-|>", "color": style.INK, "lw": 1.2, "shrinkA": 0, "shrinkB": 0}
+        for tip in tips:
+            self.ax_.annotate("", tip, (0, 0), arrowprops=look, zorder=4)
+        self.ax_.update_datalim(1.25 * tips)
+        return tips
+
+    def _name_arrows(self, tips):
+        """The names at the tips, the longest arrow first, a thin line to those moved away."""
         box = {"fc": "white", "ec": "none", "alpha": 0.75, "pad": 0.8}
-        heights = _moved_apart(arrows, 0.1 * reach)
-        for j, (x, y), height in zip(self.shown_, arrows, heights, strict=True):
-            self.ax_.annotate("", (x, y), (0, 0), arrowprops=look, zorder=4)
-            place = {"ha": "left" if x > 0 else "right", "va": "center", "size": "small"}
-            self.ax_.text(1.06 * x, height, self._names[j], bbox=box, zorder=5, **place)
-        self.ax_.update_datalim(arrows * [1.7, 1.25])
+        look = {"size": "small", "ha": "center", "va": "center", "bbox": box, "zorder": 5}
+        line = {"arrowstyle": "-", "color": style.GREY, "lw": 0.6}
+        look |= {"textcoords": "offset points", "arrowprops": line}
+        names = [self._names[j] for j in self.shown_]
+        texts = [
+            self.ax_.annotate(name, tip, (0, 0), **look)
+            for name, tip in zip(names, tips, strict=True)
+        ]
+        self.figure_.draw_without_rendering()
+        points = 72 / self.figure_.dpi
+        sizes = points * np.array([text.get_window_extent().size for text in texts])
+        at = points * self.ax_.transData.transform([(0, 0), *tips])
+        for text, offset in zip(texts, placed_apart(at[1:], at[1:] - at[0], sizes), strict=True):
+            text.set_position(offset)
 
     def _draw_images(self, ax, loadings, image_shape):
         q, d = loadings.shape
@@ -263,16 +279,31 @@ def _names_out(steps):
         return None
 
 
-def _moved_apart(arrows, gap):
-    """Heights of the arrows' names, moved apart where they would cover each other."""
-    heights = 1.06 * arrows[:, 1]
-    for side in (arrows[:, 0] > 0, arrows[:, 0] <= 0):
-        rows = np.flatnonzero(side)
-        rows = rows[np.argsort(heights[rows])]
-        steps = gap * np.arange(len(rows))
-        apart = np.maximum.accumulate(heights[rows] - steps) + steps
-        heights[rows] = apart - np.mean(apart - heights[rows]) if len(rows) else apart
-    return heights
+def placed_apart(tips, directions, sizes) -> np.ndarray:
+    """Offsets (m, 2) of the middle of boxes of these sizes from their tips, so that none overlap.
+
+    Each box goes to the first free place on rays about the direction of its arrow, the nearest
+    one first; where all are taken, it stays at the furthest.
+    """
+    offsets = np.zeros((len(tips), 2))
+    taken: list[tuple[np.ndarray, np.ndarray]] = []
+    for i, (tip, direction) in enumerate(zip(tips, directions, strict=True)):
+        for offset in _places(direction, sizes[i]):
+            low, high = tip + offset - sizes[i] / 2, tip + offset + sizes[i] / 2
+            if not any((low < b).all() and (a < high).all() for a, b in taken):
+                break
+        offsets[i] = offset
+        taken.append((low, high))
+    return offsets
+
+
+def _places(direction, size):
+    """Offsets of a box whose edge lies on circles about its tip, the nearest circle first."""
+    angle = np.arctan2(direction[1], direction[0])
+    for radius in size[1] * np.array([0.2, 1, 2, 3, 4, 6, 8]):
+        for turn in np.radians([0, 25, -25, 50, -50, 80, -80]):
+            ray = np.array([np.cos(angle + turn), np.sin(angle + turn)])
+            yield ray * (radius + np.min(size / 2 / np.maximum(np.abs(ray), 1e-9)))
 
 
 def _size(kind, n_features, q):

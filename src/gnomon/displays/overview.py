@@ -6,6 +6,7 @@ import numpy as np
 
 from gnomon.displays import style
 from gnomon.displays.layers import edges_of
+from gnomon.estimators import count
 
 MOST_CELLS = 80  # blocks of rows and of features whose gaps are drawn, as many as can be seen
 MOST_BARS = 16  # so many classes have their names and numbers beside their bars without overlap
@@ -155,7 +156,8 @@ def _draw_gaps(ax, gaps):
     )
     ax.figure.colorbar(image, ax=ax, label="share missing", shrink=0.8)
     ax.set(xlabel="feature", ylabel="row")
-    ax.set_title(f"{n} rows, {d} features, {gaps.share:.1%} missing", size="medium")
+    size = f"{count(n, 'row')}, {count(d, 'feature')}"
+    ax.set_title(f"{size}, {gaps.share:.1%} missing", size="medium")
 
 
 def _draw_labels(ax, target):
@@ -179,8 +181,8 @@ def _draw_counts(ax, target):
         counts.append(int(np.sum(~target.labelled)))
         ax.barh(len(names), counts[-1], facecolor="none", edgecolor=style.GREY)
         names = [*names, "unlabelled"]
-    for i, count in enumerate(counts if few else []):
-        ax.text(count, i, f" {count}", va="center", size="small")
+    for i, n in enumerate(counts if few else []):
+        ax.text(n, i, f" {n}", va="center", size="small")
     step = 1 + (len(names) - 1) // (MOST_BARS + 1)
     ax.set_yticks(np.arange(0, len(names), step), [str(name) for name in names[::step]])
     ax.margins(x=0.14)
@@ -193,7 +195,7 @@ def _draw_degrees(ax, degrees):
     bins = np.arange(top + 2) - 0.5 if top < 40 else 40
     ax.hist(degrees.degrees, bins=bins, color=style.FAINT, edgecolor=style.GREY, linewidth=0.6)
     ax.set(xlabel="links of a row", ylabel="rows")
-    words = f"{degrees.n_links} links"
+    words = count(degrees.n_links, "link")
     if np.isfinite(degrees.within):
         words += f", {degrees.within:.0%} within a class"
     ax.set_title(words, size="medium")

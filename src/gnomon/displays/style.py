@@ -6,11 +6,28 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from gnomon.estimators import Classes, as_array, as_floats, kind_of, read_classes
+from gnomon._lazy import import_extra
+from gnomon.estimators import Classes, as_array, as_floats, count, kind_of, read_classes
 
-# Okabe and Ito's colours, told apart with every common kind of colour blindness; their yellow
-# is too faint on white, so a dark brown stands for it; black is for what lies over points.
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#661100")
+# Okabe and Ito's colours, told apart with every common kind of colour blindness; their yellow is
+# too faint on white, so a dark brown stands for it; black is for what lies over points. Each of
+# the others is, of all colours of middle lightness, the one that differs most from those before
+# it (CIEDE2000) as seen with normal, protanopic, deuteranopic and tritanopic vision.
+PALETTE = (
+    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9"),
+    *("#E69F00", "#661100", "#4D1083", "#B5383A", "#94C989"),
+    *("#522649", "#617DFE", "#EEA6B5", "#0B00FA", "#584C76"),
+    *("#723741", "#445E01", "#5D9949", "#307952", "#94638A"),
+)
+# The same for a dark page: the colours that would sink into it are replaced, in the same way.
+ON_DARK = (
+    *("#0A84D0", "#D55E00", "#009E73", "#CC79A7", "#56B4E9"),
+    *("#E69F00", "#F0E442", "#E7D4F8", "#A55042", "#94C989"),
+    *("#EE0FB7", "#617DFE", "#EEA6B5", "#CA0E78", "#CCACCB"),
+    *("#FCD3C3", "#9FFF9A", "#5D9949", "#7CAC99", "#94638A"),
+)
+# So many colours are told apart at once; after them the marker changes too.
+PLAIN_COLOURS = 10
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 # Of the full brightness: when every colour has had every marker, the same again but darker.
 SHADES = (1.0, 0.6, 0.35)
@@ -20,7 +37,7 @@ INK = "#222222"
 SEQUENTIAL = "cividis"
 DIVERGING = "RdBu_r"
 
-N_LOOKS = len(PALETTE) * len(MARKERS) * len(SHADES)
+N_LOOKS = PLAIN_COLOURS * len(MARKERS) * len(SHADES)
 # A legend has up to two columns as high as the axes; more would leave no room for the points.
 NAMES_IN_COLUMN = 16
 MOST_NAMES = 2 * NAMES_IN_COLUMN
@@ -31,25 +48,19 @@ def colour(label) -> str:
     if label < 0:
         return GREY
     plain = PALETTE[label % len(PALETTE)]
-    shade = SHADES[label // (len(PALETTE) * len(MARKERS)) % len(SHADES)]
+    shade = SHADES[label // (PLAIN_COLOURS * len(MARKERS)) % len(SHADES)]
     parts = (round(shade * int(plain[i : i + 2], 16)) for i in (1, 3, 5))
     return "#" + "".join(f"{part:02X}" for part in parts)
 
 
 def marker(label) -> str:
-    """Marker of class number ``label``: it changes when the colours have all been used."""
-    return MARKERS[label // len(PALETTE) % len(MARKERS)] if label >= 0 else "o"
+    """Marker of class number ``label``: it changes after as many classes as colours tell apart."""
+    return MARKERS[label // PLAIN_COLOURS % len(MARKERS)] if label >= 0 else "o"
 
 
 def pyplot():
     """matplotlib.pyplot, imported now and not before."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            "gnomon.displays needs matplotlib; install it with: pip install 'gnomon[plot]'"
-        ) from error
-    return plt
+    return import_extra("matplotlib.pyplot", "plot", "gnomon.displays")
 
 
 def axes_or_new(ax, **subplots):
@@ -104,7 +115,7 @@ def read_target(y, n_samples) -> Target | None:
         raise ValueError(f"y has shape {values.shape}; pass one column, for example y[:, 0]")
     values = values.reshape(-1)
     if len(values) != n_samples:
-        raise ValueError(f"y has {len(values)} rows, the embedding has {n_samples}")
+        raise ValueError(f"y has {count(len(values), 'row')}, the embedding has {n_samples}")
     if kind_of(values) == "numeric":
         return Target(None, as_floats(values))
     return Target(read_classes(values, n_samples), values)

@@ -1,6 +1,13 @@
 """The scikit-learn face of the models; below, the rules that displays and tools share with it."""
 
-from gnomon.estimators._door import check_integer, check_option, check_real, n_rows, take_rows
+from gnomon.estimators._door import (
+    check_integer,
+    check_option,
+    check_real,
+    count,
+    n_rows,
+    take_rows,
+)
 from gnomon.estimators._targets import (
     KINDS,
     Classes,
@@ -20,6 +27,7 @@ __all__ = [
     "check_integer",
     "check_option",
     "check_real",
+    "count",
     "kind_of",
     "labelled_rows",
     "n_rows",

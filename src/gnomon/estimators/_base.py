@@ -191,6 +191,11 @@ class LinearGaussianModel(
         mean = np.asarray(self._center(X) @ weights, dtype=float)
         return LatentPosterior(mean, np.broadcast_to(covariance, (len(mean), *covariance.shape)))
 
+    def _distances(self, X):
+        if has_gaps(X):
+            return gaps.distances(self._state(), self._patterns(X))
+        return gaussian.distances(self._center(X), *self._view())
+
     def _view(self):
         return self.components_.T.astype(float), self.noise_variance_
 

@@ -7,6 +7,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from gnomon._lazy import import_extra
 from gnomon.estimators._base import LatentPosterior
 from gnomon.estimators._door import TakesRows, check_integer, check_option, check_real, generator
 from gnomon.estimators._fit import IterativeFit
@@ -90,8 +91,7 @@ class BayesianReduction(
         check_is_fitted(self)
         if self.inference != "gibbs":
             raise ValueError(f"inference == {self.inference!r}; to_arviz needs 'gibbs'")
-        import arviz
-
+        arviz = import_extra("arviz", "mcmc", "to_arviz")
         if int(arviz.__version__.split(".")[0]) >= 1:
             return arviz.from_dict({"posterior": dict(self.draws_)})
         return arviz.from_dict(posterior=dict(self.draws_))

@@ -177,6 +177,11 @@ def take_rows(X, keep):
     return X[index] if hasattr(X, "shape") else np.asarray(X)[index]
 
 
+def count(n, one, many=None) -> str:
+    """A number with its noun, as sentences have it: 1 row, 2,000 rows."""
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
 def check_dense(X):
     """Raise where X is not an array in memory, the only X that can have gaps."""
     if not isinstance(X, np.ndarray):
@@ -196,7 +201,7 @@ def check_integer(name, value, *, low, high=None, high_is=""):
 
 def check_size(n_components, shape) -> int:
     """The number of components as an int, at most the least of rows and features."""
-    high_is = f", the least of {shape[0]} rows and {shape[1]} features"
+    high_is = f", the least of {count(shape[0], 'row')} and {count(shape[1], 'feature')}"
     return check_integer("n_components", n_components, low=1, high=min(shape), high_is=high_is)
 
 
@@ -217,8 +222,8 @@ def read_numbers(name, value, classes) -> list[int]:
         )
     if len(value) != len(classes):
         raise ValueError(
-            f"{name} has {len(value)} numbers; accepted is one for each of the "
-            f"{len(classes)} classes"
+            f"{name} has {count(len(value), 'number')}; accepted is one for each class, "
+            f"{len(classes)} in all"
         )
     return [check_integer(name, number, low=1) for number in value]
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
+from gnomon.estimators._door import count
 from gnomon.inference.callbacks import both
 from gnomon.inference.checkpoint import fingerprint, leaves
 from gnomon.inference.loop import Method, Run, iterate
@@ -86,8 +87,8 @@ class IterativeFit(CallbackSupportMixin):
         self.converged_ = run.converged
         if not run.converged:
             warnings.warn(
-                f"{type(self).__name__} stopped after {self.n_iter_} iterations without having "
-                f"converged; raise max_iter == {max_iter} or tol",
+                f"{type(self).__name__} stopped after {count(self.n_iter_, 'iteration')} "
+                f"without having converged; raise max_iter == {max_iter} or tol",
                 ConvergenceWarning,
                 stacklevel=3,
             )

@@ -9,21 +9,21 @@ Classes become orthonormal contrasts, numbers are standardised, 0/1 indicators s
 says which entries are known.
 """
 
+import warnings
 from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.utils import ClassifierTags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import column_or_1d
 
+from gnomon.estimators._door import count
 from gnomon.linalg.standardize import varies
-from gnomon.models.sppca.predict import class_log_odds
 
 KINDS = ("classes", "numeric", "multilabel")
 # The mark of a row without class, as in scikit-learn.
 UNLABELLED = -1
-# Whole numbers stored as floats are classes if there are few of them, measurements otherwise.
+# Whole numbers stored as floats are classes if there are few of them, measurements otherwise; of
+# integers, more than so many are classes with a warning.
 MOST_FLOAT_CLASSES = 20
 NO_CLASSES, NONE = np.empty(0), np.array(None)
 
@@ -166,6 +166,8 @@ def read_targets(y, n_samples, target="auto", weights=None) -> Targets:
     kind = kind_of(y) if target == "auto" else target
     if kind == "classes":
         classes = read_classes(y, n_samples)
+        if target == "auto":
+            _warn_of_numbers(classes.names)
         return _contrast_targets(classes) if len(classes.names) else _no_targets(n_samples)
     values, one_column = _as_columns(y, n_samples)
     if kind == "multilabel":
@@ -181,6 +183,16 @@ def read_targets(y, n_samples, target="auto", weights=None) -> Targets:
     return Targets(_standardise(values, coding), observed, coding)
 
 
+def _warn_of_numbers(names):
+    """Warn of so many integers that they may be measurements."""
+    if names.dtype.kind in "iu" and len(names) > MOST_FLOAT_CLASSES:
+        warnings.warn(
+            f"y has {len(names)} different integers, which are taken for classes; if they are "
+            'measurements, set target="numeric" or pass floats, if not, target="classes"',
+            stacklevel=2,
+        )
+
+
 def read_like(y, n_samples, coding: Coding) -> tuple[np.ndarray, np.ndarray]:
     """New y as columns and mask, in the coding of the fit."""
     if coding.kind == "none":
@@ -190,7 +202,8 @@ def read_like(y, n_samples, coding: Coding) -> tuple[np.ndarray, np.ndarray]:
         return _contrast_columns(labels, len(coding.classes))
     values, _ = _as_columns(y, n_samples)
     if values.shape[1] != len(coding.center):
-        raise ValueError(f"y has {values.shape[1]} outputs; accepted are {len(coding.center)}")
+        outputs = count(values.shape[1], "output")
+        raise ValueError(f"y has {outputs}; accepted are {len(coding.center)}")
     return _standardise(values, coding), np.isfinite(values)
 
 
@@ -226,61 +239,6 @@ def restore(columns, observed, predicted, coding: Coding) -> np.ndarray:
     if coding.kind == "classes":
         return np.where(observed.any(axis=1), coding.classes[np.argmax(scores, axis=1)], predicted)
     return scores[:, 0] if coding.one_column else scores
-
-
-def _predicts_classes(model):
-    coding = getattr(model, "target_coding_", None)
-    return coding is None or coding.kind == "classes"
-
-
-class PredictsOutputs:
-    """Predictions from ``_outputs_given(X)``, Gaussians of the outputs by ``target_coding_``."""
-
-    def predict(self, X):
-        """Most probable class, or expected values of the outputs, of every row.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Classes, numbers, or 0/1 indicators, as in `fit`.
-        """
-        X, coding = self._read(X), self.target_coding_
-        if coding.kind == "none":
-            raise ValueError("the model was fitted without outputs; fit with y to predict")
-        if coding.kind == "classes":
-            return coding.classes[np.argmax(self._log_odds(X), axis=1)]
-        return decode_predictions(self._outputs_given(X).mean, coding)
-
-    @available_if(_predicts_classes)
-    def predict_proba(self, X):
-        """Probabilities of the classes, from the Gaussian prediction of their codes.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        P : ndarray of shape (n_samples, n_classes)
-            Columns in the order of `classes_`.
-        """
-        log_odds = self._log_odds(self._read(X))
-        odds = np.exp(log_odds - log_odds.max(axis=1, keepdims=True))
-        return odds / odds.sum(axis=1, keepdims=True)
-
-    def __sklearn_tags__(self):
-        """Outputs may be several; whoever has `predict_proba` must say what classes it takes."""
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        tags.classifier_tags = ClassifierTags()
-        return tags
-
-    def _log_odds(self, X):
-        return class_log_odds(*self._outputs_given(X), contrasts(len(self.classes_)))
 
 
 def as_array(y) -> np.ndarray:
@@ -415,7 +373,7 @@ def _no_targets(n_samples):
 
 def _check_rows(y, n_samples):
     if y.shape[0] != n_samples:
-        raise ValueError(f"y has {y.shape[0]} rows, X has {n_samples}; both must be equal")
+        raise ValueError(f"y has {count(y.shape[0], 'row')}, X has {n_samples}; both must be equal")
 
 
 def _as_columns(y, n_samples):

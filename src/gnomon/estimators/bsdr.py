@@ -5,7 +5,7 @@ from sklearn.base import ClassifierMixin
 
 from gnomon.estimators._bsdr import BayesianReduction, labelled_data
 from gnomon.estimators._door import check_option, read_data
-from gnomon.estimators._scoring import LabelledScore
+from gnomon.estimators._predict import LabelledScore
 from gnomon.estimators._targets import (
     as_array,
     read_classes,

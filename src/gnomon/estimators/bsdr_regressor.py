@@ -5,7 +5,7 @@ from sklearn.base import RegressorMixin
 
 from gnomon.estimators._bsdr import BayesianReduction, labelled_data
 from gnomon.estimators._door import read_data
-from gnomon.estimators._scoring import LabelledScore
+from gnomon.estimators._predict import LabelledScore
 from gnomon.estimators._targets import read_targets, require_targets
 from gnomon.models.bsdr.fit import Problem, fit
 from gnomon.models.bsdr.outputs import NumberOutputs, mask_of

@@ -24,7 +24,7 @@ from gnomon.estimators._door import (
     take_rows,
 )
 from gnomon.estimators._fit import IterativeFit
-from gnomon.estimators._scoring import PredictsLabels
+from gnomon.estimators._predict import PredictsLabels, fit_head, taught_rows, with_head
 from gnomon.estimators._targets import (
     UNLABELLED,
     keep_rows,
@@ -98,6 +98,9 @@ class DCAGM(
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    class_head_ : ClassHead or None
+        Logistic regression on the coordinates, which has half a say in the probabilities;
+        None for ``objective="paper"``.
     components_ : ndarray of shape (n_components, n_features)
         The projection: ``transform(X)`` is ``(X - mean_) @ components_.T``.
     mean_ : ndarray of shape (n_features,)
@@ -220,6 +223,7 @@ class DCAGM(
         self.classes_ = names
         named = classes.names if classes.names.dtype.kind in "iuf" else classes.names.astype(object)
         self.labels_ = np.append(named, UNLABELLED)[classes.labels]
+        self._keep_head(X, classes.labels, weights)
         self._keep_run(fitted.run, max_iter=self.max_iter)
         return self
 
@@ -234,11 +238,13 @@ class DCAGM(
         -------
         Z : ndarray of shape (n_samples, n_components)
         """
-        X = self._read(X)
-        return np.asarray(Centered(as_data(X), self.mean_.astype(X.dtype)) @ self.components_.T)
+        return self._on_axes(self._read(X))
 
     def predict_proba(self, X):
         """Probabilities of the classes given the coordinates of each row.
+
+        Unless ``objective="paper"``, they are the mean of those of the mixtures and of a
+        logistic regression on the coordinates, which with few labels is far less sure.
 
         Parameters
         ----------
@@ -249,7 +255,10 @@ class DCAGM(
         probabilities : ndarray of shape (n_samples, n_classes)
             In the order of `classes_`.
         """
-        return np.exp(self.predict_log_proba(X))
+        Z = np.asarray(self.transform(X), dtype=float)
+        L, _ = self._class_densities(Z)
+        head = getattr(self, "class_head_", None)
+        return with_head(L.T, None if head is None else Z @ head.coef + head.intercept)
 
     def predict_log_proba(self, X):
         """Logarithms of the probabilities of the classes.
@@ -262,8 +271,7 @@ class DCAGM(
         -------
         log_probabilities : ndarray of shape (n_samples, n_classes)
         """
-        L, _ = self._class_densities(X)
-        return (L - log_sum(L)).T
+        return np.log(self.predict_proba(X))
 
     def responsibilities(self, X):
         """Probabilities of the Gaussians given the coordinates of each row.
@@ -277,7 +285,7 @@ class DCAGM(
         probabilities : ndarray of shape (n_samples, n_gaussians_total)
             In the order of `gaussian_classes_`.
         """
-        L, shares = self._class_densities(X)
+        L, shares = self._class_densities(self.transform(X))
         return (np.exp(L - log_sum(L))[self.gaussian_classes_] * shares).T
 
     def density_quantile(self, X):
@@ -295,7 +303,7 @@ class DCAGM(
         quantiles : ndarray of shape (n_samples,)
             Between 0 and 1.
         """
-        L, _ = self._class_densities(X)
+        L, _ = self._class_densities(self.transform(X))
         steps = np.linspace(0, 1, len(self.density_quantiles_))
         return np.interp(log_sum(L), self.density_quantiles_, steps)
 
@@ -363,9 +371,20 @@ class DCAGM(
         self.chunk_weight_ = fitted.model.chunk_weight
         self.weight_scores_ = fitted.weight_scores
 
-    def _class_densities(self, X):
+    def _on_axes(self, X):
+        return np.asarray(Centered(as_data(X), self.mean_.astype(X.dtype)) @ self.components_.T)
+
+    def _keep_head(self, X, labels, weights):
+        """The head of the map, but for the paper's objective."""
+        self.class_head_ = None
+        rows = taught_rows(np.where(weights > 0, labels, -1))
+        if self.objective == "invariant" and len(self.classes_) > 1:
+            Z = self._on_axes(take_rows(X, rows))
+            self.class_head_ = fit_head(Z, labels[rows], weights[rows])
+
+    def _class_densities(self, Z):
         """Log p(z, c) of every row, classes by rows, and p(g | z, c), Gaussians by rows."""
-        Z = np.asarray(self.transform(X), dtype=float)
+        Z = np.asarray(Z, dtype=float)
         each = np.arange(len(self.means_))
         weights = self.class_weights_, self.weights_
         mixture = Mixture(self.gaussian_classes_, each, *weights, self.means_, self.covariances_)

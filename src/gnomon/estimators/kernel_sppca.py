@@ -11,8 +11,10 @@ from gnomon.estimators._door import (
     repeatable,
 )
 from gnomon.estimators._fit import IterativeFit
-from gnomon.estimators._targets import KINDS, PredictsOutputs, read_targets
+from gnomon.estimators._predict import ClassHead, PredictsOutputs, fit_head, taught_rows
+from gnomon.estimators._targets import KINDS, read_targets
 from gnomon.estimators.kernel_features import KernelFeatures, MeasuredByKernel
+from gnomon.estimators.links import TakesLinks
 from gnomon.linalg.data import Matrix, center
 from gnomon.models.sppca import fit as likelihood
 from gnomon.models.sppca.predict import Given
@@ -23,7 +25,7 @@ from gnomon.models.strength.completion import Outputs
 OF_KERNEL = ("landmark_indices_", "landmarks_", "gamma_")
 
 
-class KernelSPPCA(PredictsOutputs, IterativeFit, MeasuredByKernel):
+class KernelSPPCA(TakesLinks, PredictsOutputs, IterativeFit, MeasuredByKernel):
     """Supervised probabilistic PCA in the space of a kernel, semi-supervised where y has gaps.
 
     The dual form of `SPPCA` [1]_: components are linear in the features of a kernel, those of
@@ -66,8 +68,14 @@ class KernelSPPCA(PredictsOutputs, IterativeFit, MeasuredByKernel):
     target_mean_ : ndarray of shape (n_outputs,)
     target_covariance_ : ndarray of shape (n_outputs, n_outputs)
         Covariance of the coded outputs given x.
+    target_widening_ : ndarray of shape (n_outputs,)
+        For "likelihood" and numbers: how much larger the variances are, as in `SPPCA`.
     target_coding_ : Coding
         How y became columns.
+    class_head_ : ClassHead or None
+        Logistic regression with half a say in the probabilities of classes, as in `SPPCA`.
+    links_used_ : bool
+        Where the fit had links: whether they serve the outputs, as in `SPPCA`.
     classes_ : ndarray of shape (n_classes,)
         Only where y holds classes.
     landmark_indices_, landmarks_, gamma_
@@ -84,7 +92,7 @@ class KernelSPPCA(PredictsOutputs, IterativeFit, MeasuredByKernel):
 
     See Also
     --------
-    SPPCA : With linear components; it also scores, samples and fills gaps.
+    SPPCA : With linear components; it also has densities, samples and fills gaps.
     KernelFeatures : The features of the kernel, for any other linear model.
 
     References
@@ -133,7 +141,7 @@ class KernelSPPCA(PredictsOutputs, IterativeFit, MeasuredByKernel):
         self.callback = callback
         self.random_state = random_state
 
-    def fit(self, X, y=None):
+    def fit(self, X, y=None, *, links=None, sample_index=None):
         """Fit the model.
 
         Parameters
@@ -142,6 +150,10 @@ class KernelSPPCA(PredictsOutputs, IterativeFit, MeasuredByKernel):
             Training rows, or their kernel (n_samples, n_samples) where it is precomputed.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
             Outputs. -1 or None marks rows without class, NaN missing numbers or indicators.
+        links : Links, array-like or sparse matrix of shape (n_samples, n_samples), default=None
+            Links among the rows, which are used where they serve the outputs, as in `SPPCA`.
+        sample_index : array-like of int of shape (n_samples,), default=None
+            The node of each row, where links has other nodes besides.
 
         Returns
         -------
@@ -153,32 +165,58 @@ class KernelSPPCA(PredictsOutputs, IterativeFit, MeasuredByKernel):
         q = check_integer("n_components", self.n_components, low=1, high=n, high_is=", the rows")
         targets = read_targets(y, n, self.target)
         rng = repeatable(self.random_state)
+        if links is not None and self.kernel == "precomputed":
+            raise ValueError("links smooth the content of rows; a precomputed kernel has none")
+        X = self._join(X, targets, None, links, sample_index, rng)
         F = features._learn(X, rng)
         if self.supervision == "likelihood":
             found = self._fit_likelihood(F, targets, q)
             self._keep(features, found, "likelihood", targets.coding, X.dtype)
+            self._keep_widening(X, *targets[:2], None, q)
+            self._keep_head(features, found, F, targets.labels)
         else:
             space = _space(F, getattr(features, "energies_", None), q, rng)
             found = self._fit_strength(space, targets, q, rng)
             self._keep(features, found.fitted, found.strength, targets.coding, X.dtype)
+            self._keep_head(features, found.fitted, F, targets.labels)
             if found.curve is not None:
                 self.supervision_curve_ = found.curve._asdict()
         self._keep_run(found.run, max_iter=self.max_iter)
         return self
 
-    def transform(self, X):
+    def fit_transform(self, X, y=None, *, links=None, sample_index=None):
+        """Fit the model and project its rows, with their links.
+
+        Parameters
+        ----------
+        X, y, links, sample_index
+            As in `fit`.
+
+        Returns
+        -------
+        T : ndarray of shape (n_samples, n_components)
+        """
+        graph = {"links": links, "sample_index": sample_index}
+        return self.fit(X, y, **graph).transform(X, **graph)
+
+    def transform(self, X, *, links=None, sample_index=None):
         """Coordinates of every row.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows, or their kernel with the rows of the fit where it is precomputed.
+        links : Links, array-like or sparse matrix, default=None
+            Links of the rows, as in `PRPCA.transform`: among themselves, among the rows of
+            the fit and then these, or with ``sample_index`` among all nodes.
+        sample_index : array-like of int of shape (n_samples,), default=None
+            The node of each row.
 
         Returns
         -------
         T : ndarray of shape (n_samples, n_components)
         """
-        X = self._read(X)
+        X = self._read(X, links, sample_index)
         K, dtype = self._kernel_with_landmarks(X), X.dtype
         return (K @ self.dual_components_ - self.dual_offset_).astype(dtype, copy=False)
 
@@ -228,7 +266,7 @@ class KernelSPPCA(PredictsOutputs, IterativeFit, MeasuredByKernel):
     def _keep(self, features, fitted, strength, coding, dtype):
         """The fit in terms of the kernel with the landmarks."""
         basis, offset = features.basis_, features.offset_
-        coef, target_mean, covariance = fitted.outputs
+        coef, target_mean, covariance, _ = fitted.outputs
         self.dual_components_ = (basis @ fitted.projection).astype(dtype)
         self.dual_offset_ = (offset @ fitted.projection).astype(dtype)
         self.dual_coef_ = basis @ coef
@@ -238,16 +276,29 @@ class KernelSPPCA(PredictsOutputs, IterativeFit, MeasuredByKernel):
         self.input_share_ = fitted.input_share
         self.target_share_ = fitted.target_share
         self.supervision_ = strength
-        for name in (*OF_KERNEL, "classes_", "supervision_curve_"):
+        for name in (*OF_KERNEL, "classes_", "supervision_curve_", "target_widening_"):
             vars(self).pop(name, None)
             if hasattr(features, name):
                 setattr(self, name, getattr(features, name))
         if coding.kind == "classes":
             self.classes_ = coding.classes
 
-    def _outputs_given(self, X):
-        mean = self._kernel_with_landmarks(X) @ self.dual_coef_ + self.target_mean_
-        return Given(mean, self.target_covariance_[None], np.zeros(len(mean), dtype=int))
+    def _keep_head(self, features, fitted, F, labels):
+        """The head in terms of the kernel, where labels left out are found at all."""
+        self.class_head_ = None
+        if labels is None or not fitted.outputs.finds_classes or len(self.classes_) < 2:
+            return
+        rows = taught_rows(labels)
+        wide = fitted.projection if fitted.wide is None else fitted.wide
+        coef, intercept = fit_head(F[rows] @ wide, labels[rows])
+        coef = wide @ coef
+        self.class_head_ = ClassHead(features.basis_ @ coef, intercept - features.offset_ @ coef)
+
+    def _placed(self, X, coef=None):
+        K = self._kernel_with_landmarks(X)
+        mean = K @ self.dual_coef_ + self.target_mean_
+        given = Given(mean, self.target_covariance_[None], np.zeros(len(K), dtype=int))
+        return given, None if coef is None else K @ coef
 
 
 def _space(F, energies, q, rng):

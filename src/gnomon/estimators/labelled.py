@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from gnomon.estimators._door import n_rows
-from gnomon.estimators._scoring import labelled_part, labelled_weights
+from gnomon.estimators._predict import labelled_part, labelled_weights
 from gnomon.estimators._targets import labelled_rows
 
 
@@ -169,7 +169,8 @@ def labelled_scorer(scoring=None):
     Parameters
     ----------
     scoring : str, callable or None, default=None
-        As in scikit-learn: a name, a scorer, or None for the estimator's own ``score``.
+        As in scikit-learn: a name, a scorer, or None for the estimator's own ``score``, which
+        is accuracy or the coefficient of determination wherever it predicts.
 
     Returns
     -------

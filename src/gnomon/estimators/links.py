@@ -6,7 +6,11 @@ from numbers import Integral
 import numpy as np
 from scipy import sparse
 
+from gnomon.estimators._door import count
 from gnomon.linalg import graph
+from gnomon.linalg.data import has_gaps
+from gnomon.models.strength import links as linked
+from gnomon.models.strength.completion import Outputs
 
 
 class Links:
@@ -211,6 +215,60 @@ class Links:
         return f"Links(n_nodes={self.n_nodes}, n_links={self.n_links})"
 
 
+class TakesLinks:
+    """Rows that are read together with their links, where the links serve the outputs."""
+
+    def _read(self, X, links=None, sample_index=None):
+        """Rows for a fitted model: features, or blocks of content smoothed over links."""
+        X = super()._read(X)
+        if links is not None and not hasattr(self, "links_used_"):
+            raise ValueError("links is given, but the model was fitted without links")
+        if not getattr(self, "links_used_", False):
+            return X
+        _check_complete(X)
+        n = X.shape[0]
+        A, kept = sparse.csr_array((n, n)), np.arange(0)
+        if links is not None:
+            A, kept = place_rows(links, sample_index, n, self.sample_index_)
+        return linked.expand(self.linked_rows_, X, A, kept)
+
+    def _refuse_linked(self, what):
+        """Rows that share content over links have none of this on their own."""
+        if getattr(self, "links_used_", False):
+            raise ValueError(
+                f"{what} is not defined where content is smoothed over links; "
+                'PRPCA(relation="learnt") is a model of linked rows that has it'
+            )
+
+    def _join(self, X, targets, weights, links, sample_index, rng):
+        """X, or the blocks that links make of it where these serve the outputs."""
+        for name in ("links_used_", "linked_rows_", "sample_index_"):
+            vars(self).pop(name, None)
+        if links is None:
+            return X
+        _check_complete(X)
+        if not targets.observed.any():
+            raise ValueError("links are judged by the outputs, and y has none; use PRPCA")
+        n = X.shape[0]
+        A = read_links(links, n, sample_index).adjacency
+        outputs = Outputs(targets.Y, targets.observed, targets.labels)
+        found = linked.learn(X, A, outputs, weights, self.n_components, rng)
+        self.links_used_ = found is not None
+        if found is None:
+            return X
+        index = np.arange(n) if sample_index is None else sample_index
+        self.linked_rows_ = found
+        self.sample_index_ = check_sample_index(index, n_rows=n)
+        return linked.expand(found, X, A, np.arange(0))
+
+
+def _check_complete(X):
+    if has_gaps(X):
+        raise ValueError(
+            "X contains NaN; with links fill it first, as PPCA().fit(X).impute(X) does"
+        )
+
+
 def check_sample_index(sample_index, *, n_nodes=None, n_rows=None) -> np.ndarray:
     """``sample_index`` as distinct nodes, one for each row where their numbers are known."""
     index = np.asarray(sample_index)
@@ -220,7 +278,8 @@ def check_sample_index(sample_index, *, n_nodes=None, n_rows=None) -> np.ndarray
             "node numbers, one per row of X"
         )
     if n_rows is not None and len(index) != n_rows:
-        raise ValueError(f"sample_index has {len(index)} entries, X has {n_rows} rows")
+        entries, rows = count(len(index), "entry", "entries"), count(n_rows, "row")
+        raise ValueError(f"sample_index has {entries}, X has {rows}")
     index = index.astype(np.intp)
     last = np.inf if n_nodes is None else n_nodes - 1
     if index.size and (index.min() < 0 or index.max() > last):
@@ -240,8 +299,8 @@ def read_links(links, n_rows, sample_index=None) -> Links:
         return links.subset(check_sample_index(sample_index, n_rows=n_rows))
     if links.n_nodes != n_rows:
         raise ValueError(
-            f"links has {links.n_nodes} nodes, X has {n_rows} rows; pass sample_index, the node of "
-            "each row, where X holds some of the nodes only"
+            f"links has {count(links.n_nodes, 'node')}, X has {count(n_rows, 'row')}; pass "
+            "sample_index, the node of each row, where X holds some of the nodes only"
         )
     return links
 
@@ -260,8 +319,8 @@ def place_rows(links, sample_index, n_new: int, fitted_index):
     chosen = np.concatenate([fitted_index[kept], index])
     if chosen.max() >= links.n_nodes:
         raise ValueError(
-            f"links has {links.n_nodes} nodes, the rows of the fit go up to {chosen.max()}; pass "
-            "links that hold the rows of the fit too"
+            f"links has {count(links.n_nodes, 'node')}, the rows of the fit go up to "
+            f"{chosen.max()}; pass links that hold the rows of the fit too"
         )
     return links.subset(chosen).adjacency, kept
 
@@ -272,9 +331,9 @@ def _kept_by_size(n_nodes, n_new, n_fitted):
     if n_nodes == n_fitted + n_new:
         return np.arange(n_fitted)
     raise ValueError(
-        f"links has {n_nodes} nodes, X has {n_new} rows and the fit had {n_fitted}; accepted "
-        f"are links among the rows of X ({n_new}), links among the rows of the fit and then "
-        f"those of X ({n_fitted + n_new}), or links with sample_index"
+        f"links has {count(n_nodes, 'node')}, X has {count(n_new, 'row')} and the fit had "
+        f"{n_fitted}; accepted are links among the rows of X ({n_new}), links among the rows of "
+        f"the fit and then those of X ({n_fitted + n_new}), or links with sample_index"
     )
 
 
@@ -282,10 +341,15 @@ def _from_bare(links, n_rows) -> Links:
     if hasattr(links, "edges") and hasattr(links, "nodes"):
         raise TypeError("links is a graph object; pass Links.from_networkx(graph)")
     shape = links.shape if hasattr(links, "shape") else np.shape(links)
+    if len(shape) == 2 and shape[1] == 2 and n_rows not in (None, 2):
+        raise ValueError(
+            f"links has shape {tuple(shape)}, a list of pairs; pass Links.from_edges(pairs, "
+            "n_nodes=n_rows)"
+        )
     if n_rows is not None and tuple(shape) != (n_rows, n_rows):
         raise ValueError(
-            f"links has shape {tuple(shape)}, X has {n_rows} rows; a bare adjacency must be "
-            "square. Cross-validation cuts its rows and not its columns: pass Links(adjacency) "
+            f"links has shape {tuple(shape)}, X has {count(n_rows, 'row')}; a bare adjacency must "
+            "be square. Cross-validation cuts its rows and not its columns: pass Links(adjacency) "
             "and sample_index=np.arange(n_rows) instead"
         )
     return Links(links)
@@ -316,7 +380,9 @@ def _drop_self_links(A) -> sparse.csr_array:
     if not n_self:
         return A
     warnings.warn(
-        f"{n_self} nodes are linked with themselves; these links are left out", stacklevel=3
+        f"{count(n_self, 'node is linked with itself', 'nodes are linked with themselves')}; "
+        "such links are left out",
+        stacklevel=3,
     )
     return graph.without_loops(A)
 

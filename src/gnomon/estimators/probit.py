@@ -6,7 +6,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from gnomon.estimators._bsdr import labelled_data, read_prior
 from gnomon.estimators._door import TakesRows, check_integer, check_option, check_real, read_data
 from gnomon.estimators._fit import IterativeFit
-from gnomon.estimators._scoring import PredictsLabels
+from gnomon.estimators._predict import PredictsLabels
 from gnomon.estimators._targets import read_classes, require_classes, require_targets
 from gnomon.linalg.data import Centered, as_data
 from gnomon.models.bsdr.inputs import latent_variances

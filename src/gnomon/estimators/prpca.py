@@ -45,7 +45,7 @@ class PRPCA(IterativeFit, LinearGaussianModel):
     ----------
     n_components : int, default=2
         Number of components.
-    relation : {"paper", "filter", "learnt"}, default="paper"
+    relation : {"filter", "paper", "learnt"}, default="filter"
         How links enter, see above.
     alpha : float, default=1.0
         "paper": weight of a row itself beside its neighbours, alpha I + A.
@@ -153,7 +153,7 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         self,
         n_components=2,
         *,
-        relation="paper",
+        relation="filter",
         alpha=1.0,
         gamma=1e-6,
         solver="svd",

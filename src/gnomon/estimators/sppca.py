@@ -20,9 +20,9 @@ from gnomon.estimators._door import (
     take_rows,
 )
 from gnomon.estimators._fit import IterativeFit
+from gnomon.estimators._predict import PredictsOutputs, fit_head, taught_rows
 from gnomon.estimators._targets import (
     KINDS,
-    PredictsOutputs,
     decode_covariance,
     decode_predictions,
     decode_scores,
@@ -30,6 +30,7 @@ from gnomon.estimators._targets import (
     read_targets,
     restore,
 )
+from gnomon.estimators.links import TakesLinks
 from gnomon.models.sppca import predict
 from gnomon.models.sppca.fit import Prediction, Problem, Settings, SppcaFit, fit
 from gnomon.models.sppca.statistics import State
@@ -53,7 +54,7 @@ class TargetDistribution(NamedTuple):
     covariance: np.ndarray
 
 
-class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
+class SPPCA(TakesLinks, PredictsOutputs, IterativeFit, LinearGaussianModel):
     """Supervised probabilistic PCA, semi-supervised where y has unlabelled rows.
 
     Inputs and outputs share latent variables: x = mean + W z + noise, y = W_y z + noise. With
@@ -121,6 +122,9 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
     target_mean_ : ndarray of shape (n_outputs,)
     target_covariance_ : ndarray of shape (n_outputs, n_outputs)
         Covariance of the coded outputs given x.
+    target_widening_ : ndarray of shape (n_outputs,)
+        For "likelihood" and numbers: how much larger than this covariance says the variances
+        of the predictions are, as labelled rows show; `predict` counts with it.
     target_components_ : ndarray of shape (n_components, n_outputs)
         Loadings W_y' of the coded outputs, of the completed ones unless "likelihood".
     target_noise_variance_ : ndarray of shape (n_outputs,)
@@ -128,11 +132,23 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
         How y became columns; ``classes`` for classes.
     classes_ : ndarray of shape (n_classes,)
         Only where y holds classes.
+    class_head_ : ClassHead or None
+        Logistic regression on a map of 20 components, or on that of "likelihood", which has
+        half a say in the probabilities of classes: ``(X - mean_) @ coef + intercept``. None
+        where y holds no classes, or where labels left out could not be found.
     supervision_ : float or "likelihood"
         The strength used.
     supervision_curve_ : dict of str to ndarray
         For "auto", where there was something to try: the strengths and pools of principal
         components tried, their losses and the criterion.
+    links_used_ : bool
+        Where the fit had links: whether they serve the outputs. Then ``components_``, ``mean_``,
+        ``projection_`` and ``coef_`` are those of blocks of content, as `linked_rows_` makes
+        them, and rows have no density, no gaps and no inverse of their own.
+    linked_rows_ : LinkedRows
+        Where links are used: axes of content, steps over the links, coordinates of the rows.
+    sample_index_ : ndarray of shape (n_samples,)
+        Where links are used: the node of each row of the fit.
     input_share_, target_share_ : ndarray of shape (n_components,)
         Share of the energy of x, and of the outputs, that each component explains.
     log_likelihood_ : float
@@ -202,7 +218,7 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
         self.callback = callback
         self.random_state = random_state
 
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X, y=None, sample_weight=None, *, links=None, sample_index=None):
         """Fit the model.
 
         Parameters
@@ -213,6 +229,11 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
             Outputs. -1 or None marks rows without class, NaN missing numbers or indicators.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows; a weight of two is a row that occurs twice.
+        links : Links, array-like or sparse matrix of shape (n_samples, n_samples), default=None
+            Links among the rows. Content smoothed over them, alone or beside content, takes
+            the place of X where it finds the outputs of labelled rows clearly better.
+        sample_index : array-like of int of shape (n_samples,), default=None
+            The node of each row, where links has other nodes besides.
 
         Returns
         -------
@@ -222,34 +243,63 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
         X = read_data(self, X, fitting=True, min_samples=2)
         check_size(settings.n_components, X.shape)
         problem, coding = self._read_problem(X, y, sample_weight)
+        if links is not None and problem.X.shape[0] < X.shape[0]:
+            raise ValueError("sample_weight has zeros; with links leave those rows out of all")
+        graph = links, sample_index, settings.rng
+        problem = problem._replace(X=self._join(problem.X, problem, problem.weights, *graph))
         if self.supervision == "likelihood":
             found = fit(problem, settings, self._iterate)
             self._keep(X.dtype, coding, found, "likelihood", found.n_passes)
             self.log_likelihood_ = found.log_likelihood
+            self._keep_widening(*problem[:3], problem.weights, settings.n_components)
+            self._keep_head(problem, found)
             self._warn_at_floor(*found.at_floor)
         else:
             found = strength.fit(problem, self._strength_settings(settings), self._iterate)
             self._keep(X.dtype, coding, found.fitted, found.strength, found.passes)
+            self._keep_head(problem, found.fitted)
             if found.curve is not None:
                 self.supervision_curve_ = found.curve._asdict()
         self._keep_run(found.run, max_iter=self.max_iter)
         return self
 
-    def transform(self, X):
-        """Coordinates of every row, from its inputs alone.
+    def fit_transform(self, X, y=None, *, links=None, sample_index=None, **fit_params):
+        """Fit the model and project its rows, with their links.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows to project. NaN marks missing values.
+        X, y, links, sample_index
+            As in `fit`.
+        **fit_params : dict
+            ``sample_weight``.
 
         Returns
         -------
         T : ndarray of shape (n_samples, n_components)
         """
-        return predict.coordinates(self._fitted(), self._read(X))
+        graph = {"links": links, "sample_index": sample_index}
+        return self.fit(X, y, **graph, **fit_params).transform(X, **graph)
 
-    def posterior(self, X, y=None):
+    def transform(self, X, *, links=None, sample_index=None):
+        """Coordinates of every row, from its inputs alone, and its links where these are used.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows to project. NaN marks missing values.
+        links : Links, array-like or sparse matrix, default=None
+            Links of the rows, as in `PRPCA.transform`: among themselves, among the rows of
+            the fit and then these, or with ``sample_index`` among all nodes.
+        sample_index : array-like of int of shape (n_samples,), default=None
+            The node of each row.
+
+        Returns
+        -------
+        T : ndarray of shape (n_samples, n_components)
+        """
+        return predict.coordinates(self._fitted(), self._read(X, links, sample_index))
+
+    def posterior(self, X, y=None, *, links=None, sample_index=None):
         """Posterior of the coordinates of every row, given x or given x and y.
 
         Its mean given x is what `transform` gives. Coordinates times ``latent_scale_`` are the
@@ -261,6 +311,11 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
             Rows to project. NaN marks missing values, which widen the posterior.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
             Outputs of the rows where they are known, coded as in `fit`.
+        links : Links, array-like or sparse matrix, default=None
+            Links of the rows, as in `PRPCA.transform`: among themselves, among the rows of
+            the fit and then these, or with ``sample_index`` among all nodes.
+        sample_index : array-like of int of shape (n_samples,), default=None
+            The node of each row.
 
         Returns
         -------
@@ -268,7 +323,7 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
             Named tuple (mean, covariance) with arrays of shape (n_samples, n_components) and
             (n_samples, n_components, n_components).
         """
-        X = self._read(X)
+        X = self._read(X, links, sample_index)
         by_likelihood = self.supervision_ == "likelihood"
         posterior = predict.posterior if by_likelihood else predict.completed_posterior
         return LatentPosterior(*posterior(self._fitted(), X, *self._read_outputs(y, X.shape[0])))
@@ -285,24 +340,30 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
         -------
         X : ndarray of shape (n_samples, n_features)
         """
+        self._refuse_linked("inverse_transform")
         Z = np.asarray(Z)
         matches = hasattr(self, "latent_scale_") and Z.shape[1:] == self.latent_scale_.shape
         return super().inverse_transform(Z * self.latent_scale_ if matches else Z)
 
-    def predict_distribution(self, X):
+    def predict_distribution(self, X, *, links=None, sample_index=None):
         """Mean and covariance of the outputs of every row.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             NaN marks missing values, which widen the prediction.
+        links : Links, array-like or sparse matrix, default=None
+            Links of the rows, as in `PRPCA.transform`: among themselves, among the rows of
+            the fit and then these, or with ``sample_index`` among all nodes.
+        sample_index : array-like of int of shape (n_samples,), default=None
+            The node of each row.
 
         Returns
         -------
         distribution : TargetDistribution
             Named tuple (mean, covariance), in the units of y; for classes a column per class.
         """
-        mean, covariances, pattern = self._outputs_given(self._read(X))
+        mean, covariances, pattern = self._outputs_given(self._read(X, links, sample_index))
         coding = self.target_coding_
         covariance = decode_covariance(covariances, coding)[pattern]
         return TargetDistribution(decode_scores(mean, coding), covariance)
@@ -320,6 +381,7 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
         -------
         log_density : ndarray of shape (n_samples,)
         """
+        self._refuse_linked("score_samples")
         total = super().score_samples(X)
         if y is None or self.target_coding_.kind == "none":
             return total
@@ -327,20 +389,6 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
         Y, observed = self._read_outputs(y, X.shape[0])
         density = predict.log_density(self._outputs_given(X), Y, observed)
         return total + density - observed @ np.log(self.target_coding_.scale)
-
-    def score(self, X, y=None):
-        """Average log density of the rows, of x or of x and y.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
-
-        Returns
-        -------
-        score : float
-        """
-        return float(np.mean(self.score_samples(X, y)))
 
     def impute(self, X, y=None, *, return_std=False):
         """Rows, and outputs where given, with their gaps filled by conditional means.
@@ -364,6 +412,7 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
         y_std : ndarray of shape (n_samples, n_outputs)
             In the units of y; for classes those of their codes. Only if y and ``return_std``.
         """
+        self._refuse_linked("impute")
         if y is None:
             return super().impute(X, return_std=return_std)
         filled, deviations = super().impute(X, return_std=True)
@@ -391,6 +440,7 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Only if ``return_y``.
         """
+        self._refuse_linked("sample")
         rng = generator(random_state)
         X = super().sample(n_samples, random_state=rng)
         if not return_y:
@@ -398,6 +448,9 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
         mean, covariances, _ = self._outputs_given(X)
         drawn = gaussian.sample(rng, n_samples, mean, np.linalg.cholesky(covariances[0]), 0.0)
         return X, decode_predictions(drawn, self.target_coding_)
+
+    def _log_densities(self, X):
+        return self.score_samples(X)
 
     def _settings(self):
         """Checked parameters, as the model takes them."""
@@ -438,7 +491,7 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
         self.projection_ = fitted.projection
         self.latent_scale_ = fitted.latent_scale
         self.latent_covariance_ = fitted.latent_covariance
-        self.coef_, self.target_mean_, self.target_covariance_ = fitted.outputs
+        self.coef_, self.target_mean_, self.target_covariance_, _ = fitted.outputs
         self.target_components_ = state.W_y.T
         self.target_noise_variance_ = state.sigma2_y
         self.target_whitener_ = fitted.whitener
@@ -447,10 +500,22 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
         self.target_share_ = fitted.target_share
         self.supervision_ = strength
         self.n_passes_ = passes
-        for name in ("classes_", "supervision_curve_", "log_likelihood_"):
+        for name in ("classes_", "supervision_curve_", "log_likelihood_", "target_widening_"):
             vars(self).pop(name, None)
         if coding.kind == "classes":
             self.classes_ = coding.classes
+
+    def _keep_head(self, problem, fitted):
+        """The head, where labels left out are found at all."""
+        self.class_head_ = None
+        if problem.labels is None or not fitted.outputs.finds_classes or len(self.classes_) < 2:
+            return
+        rows = taught_rows(problem.labels)
+        weights = None if problem.weights is None else problem.weights[rows]
+        wide = fitted.projection if fitted.wide is None else fitted.wide
+        _, Z = self._placed(take_rows(problem.X, rows), wide)
+        head = fit_head(Z, problem.labels[rows], weights)
+        self.class_head_ = head._replace(coef=wide @ head.coef)
 
     def _warn_at_floor(self, inputs, outputs):
         if inputs or outputs:
@@ -485,8 +550,8 @@ class SPPCA(PredictsOutputs, IterativeFit, LinearGaussianModel):
         nothing = np.zeros((n_samples, len(self.target_mean_)))
         return nothing, nothing.astype(bool)
 
-    def _outputs_given(self, X):
-        return predict.outputs_given(self._fitted(), X)
+    def _placed(self, X, coef=None):
+        return predict.placed(self._fitted(), X, coef)
 
 
 def _read_noise(noise):

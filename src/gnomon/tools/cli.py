@@ -3,17 +3,21 @@
 The work is in `commands`, imported when needed.
 """
 
+import inspect as signatures
 import json
 import sys
 import warnings
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from typing import Annotated
+
+from gnomon.exceptions import how_to_install
 
 try:
     import typer
 except ImportError as error:
-    raise SystemExit("gnomon: the command needs more: pip install 'gnomon[cli]'") from error
+    raise SystemExit(f"gnomon: the command needs more: {how_to_install('cli')}") from error
 
 import gnomon
 
@@ -28,21 +32,55 @@ app = typer.Typer(
 )
 
 TableFile = Annotated[
-    Path, typer.Argument(help="csv, tsv, parquet, feather, npz, mtx, svmlight or h5ad file.")
+    Path,
+    typer.Argument(help="csv, tsv, xlsx, ods, parquet, feather, npz, mtx, svmlight or h5ad file."),
 ]
 ModelFile = Annotated[Path, typer.Argument(help="A file that `gnomon fit` wrote.")]
 Target = Annotated[
-    str | None,
-    typer.Option("--target", "-t", help="Column to explain; empty cells are unlabelled."),
+    list[str] | None,
+    typer.Option(
+        "--target",
+        "-t",
+        help="Column to explain; empty cells are unlabelled. Give it once for each of several "
+        "numbers, or of several columns of yes and no.",
+    ),
 ]
 Id = Annotated[str | None, typer.Option("--id", help="Column with the names of the rows.")]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.")]
-Encoding = Annotated[str, typer.Option(help="Of a text file, as latin-1 or utf-16.")]
-Separator = Annotated[
-    str | None, typer.Option(help="Between cells of a text file; found if not given.")
+READING = {
+    "encoding": Annotated[str | None, typer.Option(help="Of a text file; utf-8 if not given.")],
+    "separator": Annotated[
+        str | None, typer.Option(help="Between cells of a text file; found if not given.")
+    ],
+    "decimal": Annotated[
+        str | None, typer.Option(help="Decimal point or comma; found if not given.")
+    ],
+    "thousands": Annotated[
+        str | None, typer.Option(help="Mark between thousands: . , ' or a blank.")
+    ],
+    "na": Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="WORD",
+            help="Cell that means no value, in all columns or, as COLUMN=WORD, in one; repeat it.",
+        ),
+    ],
+    "censored": Annotated[
+        str | None,
+        typer.Option(help="What <0.5 among numbers is: half (of the limit; >9 is 9) or gap."),
+    ],
+    "dayfirst": Annotated[
+        bool | None,
+        typer.Option("--dayfirst/--monthfirst", help="Order in dates; found if not given."),
+    ],
+    "sheet": Annotated[str | None, typer.Option(help="Of a workbook: its name, or number from 1.")],
+    "transpose": Annotated[
+        bool | None, typer.Option("--transpose/--no-transpose", help="Rows are the features.")
+    ],
+}
+Task = Annotated[
+    str, typer.Option(help="What the target is: auto, classes, numeric or multilabel.")
 ]
-Decimal = Annotated[str, typer.Option(help="Decimal point of a text file.")]
-Task = Annotated[str, typer.Option(help="What the target is: auto, classes or numeric.")]
 Unlabelled = Annotated[
     str | None, typer.Option(help="Value of the target that means no label, besides empty cells.")
 ]
@@ -51,6 +89,9 @@ Ignore = Annotated[
 ]
 Scale = Annotated[
     str, typer.Option(help="standard, none, or auto: standard for columns, none for matrices.")
+]
+TimeLimit = Annotated[
+    float | None, typer.Option(help="Seconds after which to end with what there is.")
 ]
 Seed = Annotated[int, typer.Option(help="Start of the random numbers.")]
 LinksFile = Annotated[
@@ -62,6 +103,23 @@ Chunks = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing unless it fails.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+
+def _reads_table(command):
+    """The command with the options of READING; it gets those that were given as one dict."""
+
+    @wraps(command)
+    def with_options(**options):
+        given = {name: options.pop(name) for name in READING}
+        given["na"] = tuple(given["na"] or ()) or None
+        command(**options, reading={k: value for k, value in given.items() if value is not None})
+
+    own = list(signatures.signature(command).parameters.values())
+    place = [parameter.name for parameter in own].index("reading")
+    empty = own.pop(place)
+    own[place:place] = [empty.replace(name=n, annotation=kind) for n, kind in READING.items()]
+    with_options.__signature__ = signatures.Signature(own)
+    return with_options
 
 
 def _version(asked: bool):
@@ -89,10 +147,14 @@ def _run(name, quiet, as_json, debug, **options):
 
 
 @app.command(epilog="Example: `gnomon fit wine.csv --target class --id bottle --out wine`")
+@_reads_table
 def fit(
     table: TableFile,
-    out: Out,
     target: Target = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Folder for the results; TABLE-map if not given."),
+    ] = None,
     model: Annotated[
         str,
         typer.Option(
@@ -113,9 +175,8 @@ def fit(
     ] = None,
     scale: Scale = "auto",
     seed: Seed = 0,
-    encoding: Encoding = "utf-8",
-    separator: Separator = None,
-    decimal: Decimal = ".",
+    time_limit: TimeLimit = None,
+    reading=None,
     quiet: Quiet = False,
     as_json: Json = False,
     debug: Debug = False,
@@ -129,26 +190,26 @@ def fit(
     asked |= {"target": target, "task": task, "unlabelled": unlabelled, "links": links}
     asked |= {"chunks": chunks, "id": id, "ignore": tuple(ignore or ()), "scale": scale}
     asked |= {"seed": seed}
-    reading = {"encoding": encoding, "separator": separator, "decimal": decimal}
-    _run("fit", quiet, as_json, debug, path=table, out=out, reading=reading, asked=asked)
+    more = {"reading": reading, "asked": asked, "time_limit": time_limit}
+    _run("fit", quiet, as_json, debug, path=table, out=out, **more)
 
 
-def _of_model(name, help, example, out_help="csv or parquet file; - for the screen."):
+def _of_model(name, help, example):
     """Add a command that takes a model and a table and writes a file."""
 
     @app.command(name, help=help, epilog=f"Example: `gnomon {name} {example}`")
+    @_reads_table
     def command(
         model: ModelFile,
         table: TableFile,
-        out: Annotated[Path | None, typer.Option("--out", "-o", help=out_help)] = None,
-        encoding: Encoding = "utf-8",
-        separator: Separator = None,
-        decimal: Decimal = ".",
+        out: Annotated[
+            Path | None, typer.Option("--out", "-o", help="csv or parquet file; - for the screen.")
+        ] = None,
+        reading=None,
         quiet: Quiet = False,
         as_json: Json = False,
         debug: Debug = False,
     ):
-        reading = {"encoding": encoding, "separator": separator, "decimal": decimal}
         files = {"model_path": model, "path": table, "out": out}
         _run(name, quiet, as_json, debug, **files, reading=reading)
 
@@ -160,23 +221,54 @@ _of_model(
 )
 _of_model(
     "predict",
-    "Predict the target of the rows of a table, with probabilities for classes.",
+    "Predict the target of a table's rows: classes with probabilities, numbers with deviations.",
     "wine/model.gnomon new.csv",
 )
-_of_model(
-    "impute",
-    "Fill the gaps of a table, and say how sure each filling is.",
-    "wine/model.gnomon wine.csv --out filled.csv",
-)
-_of_model(
-    "report",
-    "Write the report of a model on a table: one HTML file that opens offline.",
-    "wine/model.gnomon wine.csv --out wine.html",
-    out_help="HTML file; report.html if not given.",
-)
+
+
+@app.command(epilog="Example: `gnomon report wine/model.gnomon wine.csv --out wine.html`")
+@_reads_table
+def report(
+    model: ModelFile,
+    table: TableFile,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="HTML file; report.html if not given.")
+    ] = None,
+    time_limit: TimeLimit = None,
+    reading=None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+    debug: Debug = False,
+):
+    """Write the report of a model on a table: one HTML file that opens offline."""
+    files = {"model_path": model, "path": table, "out": out}
+    _run("report", quiet, as_json, debug, **files, reading=reading, time_limit=time_limit)
+
+
+@app.command(epilog="Example: `gnomon impute wine/model.gnomon wine.csv --out filled.csv`")
+@_reads_table
+def impute(
+    model: ModelFile,
+    table: TableFile,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="csv or parquet file; - for the screen.")
+    ] = None,
+    beyond_range: Annotated[
+        bool,
+        typer.Option("--beyond-range", help="Fill with values that the fit has not seen, too."),
+    ] = False,
+    reading=None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+    debug: Debug = False,
+):
+    """Fill the gaps of a table in its own units, and say how sure each filling is."""
+    files = {"model_path": model, "path": table, "out": out}
+    _run("impute", quiet, as_json, debug, **files, reading=reading, beyond_range=beyond_range)
 
 
 @app.command(epilog="Example: `gnomon compare wine.csv --target class --out wine`")
+@_reads_table
 def compare(
     table: TableFile,
     target: Target = None,
@@ -189,9 +281,7 @@ def compare(
     models: Annotated[
         str | None, typer.Option(help="Which to compare, with commas; all that apply if not given.")
     ] = None,
-    time_limit: Annotated[
-        float | None, typer.Option(help="Seconds after which no further trial is started.")
-    ] = None,
+    time_limit: TimeLimit = None,
     task: Task = "auto",
     unlabelled: Unlabelled = None,
     links: LinksFile = None,
@@ -200,9 +290,7 @@ def compare(
     ignore: Ignore = None,
     scale: Scale = "auto",
     seed: Seed = 0,
-    encoding: Encoding = "utf-8",
-    separator: Separator = None,
-    decimal: Decimal = ".",
+    reading=None,
     quiet: Quiet = False,
     as_json: Json = False,
     debug: Debug = False,
@@ -211,16 +299,23 @@ def compare(
     asked: dict = {"target": target, "task": task, "unlabelled": unlabelled, "links": links}
     asked |= {"chunks": chunks, "id": id, "ignore": tuple(ignore or ()), "scale": scale}
     asked |= {"seed": seed}
-    reading = {"encoding": encoding, "separator": separator, "decimal": decimal}
     more = {"components": components, "models": models, "time_limit": time_limit}
     files = {"path": table, "out": out, "reading": reading}
     _run("compare", quiet, as_json, debug, **files, asked=asked, **more)
 
 
 @app.command(epilog="Example: `gnomon inspect wine/model.gnomon`")
-def inspect(model: ModelFile, quiet: Quiet = False, as_json: Json = False, debug: Debug = False):
-    """Say what is in a model file."""
-    _run("inspect", quiet, as_json, debug, model_path=model)
+def inspect(
+    model: ModelFile,
+    details: Annotated[
+        bool, typer.Option("--details", help="Also parameters, arrays and every column.")
+    ] = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+    debug: Debug = False,
+):
+    """Say what a model is, what it was fitted to, how good it is and how to use it."""
+    _run("inspect", quiet, as_json, debug, model_path=model, details=details)
 
 
 @app.command(epilog="Example: `gnomon demo --out demo`")
@@ -286,7 +381,8 @@ class Console:
 
         width = max(map(len, pairs)) + 2
         for name, value in pairs.items():
-            line = Text.assemble((name.ljust(width), "bold"), str(value))
+            lines = str(value).replace("\n", "\n" + " " * width)
+            line = Text.assemble((name.ljust(width), "bold"), lines)
             _screen().print(line, soft_wrap=True)
 
     @contextmanager

@@ -2,26 +2,32 @@
 
 import shlex
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils import get_tags
 from threadpoolctl import threadpool_limits
 
 import gnomon
+from gnomon.estimators import count
 from gnomon.exceptions import TableError
-from gnomon.linalg.data import has_gaps
 from gnomon.tools import modelfile, prepare, write
-from gnomon.tools.compare.scoring import LARGE, held_out
+from gnomon.tools.compare.held_out import LARGE, by_short_name, describe, held_out
+from gnomon.tools.compare.scoring import Deadline
 from gnomon.tools.dimension import DimensionChoice
-from gnomon.tools.prepare import PreparedTable, Question, without_gaps
+from gnomon.tools.prepare import PreparedTable, Question, fill_gaps
 from gnomon.tools.recipe import apply
 from gnomon.tools.report.page import Subject, write_report
 from gnomon.tools.tables import open_table
 
+# What of a score a model file keeps.
+SCORE = ("of", "name", "value", "low", "high", "n_rows", "control", "baseline")
 # What of a comparison goes to its table.
-COMPARED = ("model", "n_components", "score", "sd", "chosen", "mark", "control", "seconds")
+COMPARED = (
+    *("model", "n_components", "score", "low", "high", "n_rows", "chosen", "mark"),
+    *("own", "control", "seconds"),
+)
 MODELS = {
     "ppca": "PPCA",
     "sppca": "SPPCA",
@@ -36,76 +42,121 @@ OWN_CHOICE = ("ppca", "bsdr")
 SIZES = (2, 3, 5, 8, 13)
 # What is taken for a table that is too large to try sizes on.
 MOST_COMPONENTS = 10
+# Seconds that a step gets where none are left: it ends at once, and says so.
+MOMENT = 1e-3
+# Of the time that a command has left, the share for choosing the number of dimensions: the fit
+# itself comes after, and the scoring of it.
+CHOOSING_SHARE = 1 / 3
 # Entries of a table whose products take less time than starting threads for them.
 SMALL = 1e6
 
 
-def fit(console, *, path, out, reading, asked):
+def fit(console, *, path, out, reading, asked, time_limit=None):
     """Fit a model to a table; write embedding, predictions, model and report."""
-    asked = prepare.read_question(asked)
-    table, ready = _prepared(console, path, asked, **reading)
-    model, X, choice = _fitted(console, asked, ready)
-    folder = _folder(out)
-    console.wrote(prepare.save_fit(model, folder / "model.gnomon", ready, asked))
-    subject = _written(console, folder, model, table, ready, asked, X)
+    until, asked = _deadline(time_limit), prepare.read_question(asked)
+    folder = write.place(path, out)
+    table, ready, asked = _prepared(console, path, asked, **reading)
+    model, X, choice = _fitted(console, asked, ready, until)
+    subject = _written(console, folder, model, table, ready, asked, X, until)
     subject.choice = choice
-    _conclude(console, subject, _write_report(console, folder / "report.html", subject))
+    _conclude(console, subject, _write_report(console, folder / write.REPORT, subject))
+
+
+def _deadline(time_limit):
+    """When the command has to end, from now."""
+    if time_limit is not None and not time_limit > 0:
+        raise TableError(f"--time-limit {time_limit:g}; a number of seconds above 0 is wanted")
+    return Deadline(time_limit)
 
 
 def _prepared(console, path, asked, **reading):
-    """The table, and what the question makes of it."""
+    """The table, what the question makes of it, and the question with the names of the rows."""
     with console.stage(f"reading {path}"):
-        table = open_table(path, **reading)
+        table = open_table(path, note=console.note, **reading)
+        asked = prepare.named_rows(table, asked, console.note)
         ready = prepare.prepare(table, asked, console.note)
     limit_threads(ready.X)
-    return table, ready
+    return table, ready, asked
 
 
-def _fitted(console, asked, ready):
+def _fitted(console, asked, ready, until):
     """The fitted model, X as it took it, and how its number of dimensions was chosen."""
     with console.warnings_as_notes():
-        progress = "auto" if console.is_talking else False
-        model, choice = choose_model(asked, ready, console.note, progress=progress)
+        options = {"progress": "auto" if console.is_talking else False}
+        if until.seconds is not None:
+            options["time_limit"] = max(until.left, MOMENT) * CHOOSING_SHARE
+        model, choice = choose_model(asked, ready, console.note, **options)
     X = fill_gaps(model, ready.X, ready.recipe, console.note)
     with console.stage(f"fitting {type(model).__name__}") as tell, console.warnings_as_notes():
         if "callback" in model.get_params():
-            model.set_params(callback=lambda n_iter, *_: tell(f"iteration {n_iter}"))
+            model.set_params(callback=lambda n_iter, *_: _watch(tell, n_iter, until))
         model.fit(X, ready.y, **extra_inputs(model, ready))
+    if until():
+        console.note(f"the time limit of {until.seconds:g} s ended the fit, or came before its end")
     if "callback" in model.get_params():
         model.set_params(callback=None)
     return model, X, choice
 
 
-def _written(console, folder, model, table, ready, asked, X):
-    """Write embedding and predictions; the subject of the report, scored."""
-    more = {} if ready.y is None else {asked.target: ready.y}
+def _watch(tell, n_iter, until):
+    """Say how far a fit is, and whether its time is over."""
+    tell(f"iteration {n_iter}")
+    return until()
+
+
+def _written(console, folder, model, table, ready, asked, X, until):
+    """Write model, embedding and predictions; the subject of the report, scored."""
+    write.clear(write.make_folder(folder))
+    file, suffix = folder / write.MODEL, write.suffix_for(table.path)
+    console.wrote(prepare.save_fit(model, file, ready, asked, _facts(table, ready)))
+    more = {} if ready.y is None else prepare.target_columns(asked, ready.y)
     with console.stage("placing the rows"):
         batches = write.embedding_batches(model, X, ready.ids, more)
-        console.wrote(write.write_batches(folder / "embedding.csv", batches))
-    _write_predictions(console, folder / "predictions.csv", model, X, ready)
-    score = _score(console, model, X, ready)
+        console.wrote(write.write_batches(folder / f"embedding{suffix}", batches))
+    _write_predictions(console, folder / f"predictions{suffix}", model, X, ready, asked)
+    # The score takes longest and may be interrupted: the model is kept before, and with it after.
+    score = _score(console, model, X, ready, asked, until)
+    prepare.save_fit(model, file, ready, asked, _facts(table, ready, score))
     subject = Subject.of(model, table, ready, asked, X, note=console.note)
     subject.score = score
     return subject
 
 
-def _write_predictions(console, path, model, X, ready):
-    """Predictions for the rows without a label, if there are any."""
+def _facts(table, ready, score=None) -> dict:
+    """What the model file says of its fit."""
+    facts: dict = {"table": table.path.name, "rows": len(ready.ids)}
+    facts["date"] = datetime.now(UTC).isoformat(timespec="seconds")
+    if ready.y is not None:
+        facts["labelled"] = int(ready.labelled.sum())
+    if ready.kind == "classes":
+        names, counts = np.unique(ready.y[ready.labelled].astype(str), return_counts=True)
+        facts["classes"] = dict(zip(names.tolist(), counts.tolist(), strict=True))
+    if score is not None:
+        facts["score"] = {name: getattr(score, name) for name in SCORE}
+    return facts
+
+
+def _write_predictions(console, path, model, X, ready, asked):
+    """Predictions for the rows that lack a label, or one of several, if there are any."""
     if ready.y is None or not hasattr(model, "predict"):
         return
     rows = np.flatnonzero(~ready.labelled)
     if len(rows) == 0:
         return
     with console.stage("predicting"):
-        batches = write.prediction_batches(model, X, ready.ids, rows)
+        what = {"kind": ready.kind, "names": asked.targets}
+        batches = write.prediction_batches(model, X, ready.ids, rows, **what)
         console.wrote(write.write_batches(path, batches))
 
 
-def _score(console, model, X, ready):
-    chunks = ready.chunks if type(model).__name__ == "DCAGM" else None
+def _score(console, model, X, ready, asked, until):
+    known = {"names": asked.targets} | extra_inputs(model, ready)
     with console.stage("scoring on held-out rows") as tell:
-        score = held_out(model, X, ready.y, ready.kind, chunks=chunks, tell=tell)
-    if score is None and ready.y is not None:
+        score = held_out(model, X, ready.y, ready.kind, tell=tell, until=until, **known)
+    if until.seconds is not None and (score is None or score.control is None):
+        rows = "there is no score" if score is None else f"it rests on {count(score.n_rows, 'row')}"
+        console.note(f"the time limit of {until.seconds:g} s ended the scoring: {rows}")
+    elif score is None and ready.y is not None:
         console.note("there are too few labelled rows to hold some out, so there is no score")
     return score
 
@@ -113,7 +164,7 @@ def _score(console, model, X, ready):
 def transform(console, *, model_path, path, out, reading):
     """Write the embedding of a table."""
     saved, _, X, ids = _opened(console, model_path, path, reading)
-    out = out or Path(f"{path.stem}-embedding.csv")
+    out = out or write.named_after(path, "embedding")
     _write(console, out, write.embedding_batches(saved.model, X, ids), len(ids))
 
 
@@ -124,11 +175,12 @@ def predict(console, *, model_path, path, out, reading):
         raise TableError(
             f"{type(saved.model).__name__} predicts nothing; fit a model with --target"
         )
-    out = out or Path(f"{path.stem}-predictions.csv")
-    _write(console, out, write.prediction_batches(saved.model, X, ids), len(ids))
+    out = out or write.named_after(path, "predictions")
+    what = {"kind": saved.asked.task, "names": saved.asked.targets}
+    _write(console, out, write.prediction_batches(saved.model, X, ids, **what), len(ids))
 
 
-def impute(console, *, model_path, path, out, reading):
+def impute(console, *, model_path, path, out, reading, beyond_range):
     """Write a table with its gaps filled."""
     saved, table, X, _ = _opened(console, model_path, path, reading)
     if not hasattr(saved.model, "impute"):
@@ -136,18 +188,19 @@ def impute(console, *, model_path, path, out, reading):
     if not isinstance(X, np.ndarray) or table.streamed:
         raise TableError(f"{path} is sparse or too large to fill; a dense table is wanted")
     with console.stage("filling"):
-        filled, deviations = saved.model.impute(X, return_std=True)
-    console.say(f"{int(np.isnan(X).sum())} gaps filled")
-    out = out or Path(f"{path.stem}-filled.csv")
-    columns = write.imputed_columns(saved.recipe, table, filled, deviations)
-    _write(console, out, [columns], len(filled))
+        imputed = saved.model.impute(X, return_std=True)
+        fillings = write.fillings(saved.recipe, table, *imputed, within_range=not beyond_range)
+    n_gaps = sum(filling.n_gaps for filling in fillings.values())
+    console.say(f"{count(n_gaps, 'gap')} filled")
+    out = out or write.named_after(path, "filled")
+    _write(console, out, [write.imputed_columns(saved.recipe, table, fillings)], len(X))
 
 
 def _opened(console, model_path, path, reading):
     """The model, the table, its matrix and the names of its rows."""
     saved = prepare.load_fit(model_path)
     with console.stage(f"reading {path}"):
-        table = open_table(path, **reading)
+        table = prepare.open_for(saved, path, console.note, **reading)
         X = apply(saved.recipe, table, console.note)
     X = fill_gaps(saved.model, X, saved.recipe, console.note)
     known = saved.asked.id if saved.asked.id in table.names else None
@@ -168,13 +221,17 @@ def compare(console, *, path, out, reading, asked, components, models, time_limi
     if asked.target is None:
         raise TableError("compare scores by the target; name its column with --target")
     sizes = [prepare.read_number("--components", part, int) for part in components.split(",")]
-    _, ready = _prepared(console, path, asked, **reading)
+    until = _deadline(time_limit)
+    _, ready, asked = _prepared(console, path, asked, **reading)
     names = None if models is None else [name.strip() for name in models.split(",")]
-    result = _compared(console, ready, asked.seed, sizes, models=names, time_limit=time_limit)
+    left = None if time_limit is None else max(until.left, MOMENT)
+    result = _compared(console, ready, asked.seed, sizes, models=names, time_limit=left)
     if out is not None:
         columns = {name: [getattr(row, name) for row in result.rows] for name in COMPARED}
-        console.wrote(write.write_batches(_folder(out) / "comparison.csv", [columns]))
-    console.text(str(result), {"recommendation": result.recommendation, "code": result.code})
+        console.wrote(write.write_batches(write.make_folder(out) / "comparison.csv", [columns]))
+    figures = dict(zip(("value", "low", "high"), result.expected, strict=True))
+    plain = {"recommendation": result.recommendation, "expected": figures, "code": result.code}
+    console.text(str(result), plain)
 
 
 def _compared(console, ready, seed, sizes, **options):
@@ -192,35 +249,35 @@ def _compared(console, ready, seed, sizes, **options):
         )
 
 
-def report(console, *, model_path, path, out, reading):
+def report(console, *, model_path, path, out, reading, time_limit=None):
     """Write the report of a model on a table."""
+    until = _deadline(time_limit)
     saved = prepare.load_fit(model_path)
     with console.stage(f"reading {path}"):
-        table = open_table(path, **reading)
+        table = prepare.open_for(saved, path, console.note, **reading)
         ready, asked = prepare.prepare_again(saved, table, console.note)
     X = fill_gaps(saved.model, ready.X, saved.recipe, console.note)
-    score = _score(console, saved.model, X, ready)
+    score = _score(console, saved.model, X, ready, asked, until)
     subject = Subject.of(saved.model, table, ready, asked, X, note=console.note)
     subject.score, subject.model_path = score, model_path
-    _conclude(console, subject, _write_report(console, out or Path("report.html"), subject))
+    _conclude(console, subject, _write_report(console, out or Path(write.REPORT), subject))
 
 
 def demo(console, *, out):
     """Fit, compare and report on bundled data with few labels and some gaps."""
     from gnomon.tools.demo import ASKED, COMPARED_MODELS, OPTIONS, hidden_accuracy, write_wine
 
-    folder = _folder(out)
+    folder = write.make_folder(out)
     path = console.wrote(write_wine(folder / "wine.csv"))
     console.say(f"{path}: 178 wines, 13 measurements, 15 labels, one cell in twenty empty")
-    table, ready = _prepared(console, path, ASKED)
-    model, X, _ = _fitted(console, ASKED, ready)
-    console.wrote(prepare.save_fit(model, folder / "model.gnomon", ready, ASKED))
-    subject = _written(console, folder, model, table, ready, ASKED, X)
+    table, ready, _ = _prepared(console, path, ASKED)
+    model, X, _ = _fitted(console, ASKED, ready, Deadline())
+    subject = _written(console, folder, model, table, ready, ASKED, X, Deadline())
     result = _compared(console, ready, ASKED.seed, (2,), models=COMPARED_MODELS)
     console.say(result.recommendation)
     command = shlex.join(["gnomon", "fit", str(path), *OPTIONS, "--out", str(folder)])
     report_path = _write_report(
-        console, folder / "report.html", subject, command=command, comparison=result
+        console, folder / write.REPORT, subject, command=command, comparison=result
     )
     console.say(
         f"of the {178 - 15} labels that were hidden, {hidden_accuracy(subject):.1%} are found"
@@ -228,30 +285,16 @@ def demo(console, *, out):
     _conclude(console, subject, report_path.resolve())
 
 
-def inspect(console, *, model_path):
+def inspect(console, *, model_path, details):
     """Say what is in a model file."""
-    file, notes = modelfile.read(model_path, lambda file: (file, file.notes))
-    model = file.document["model"]
-    asked = notes.get("question", {})
-    pairs = {
-        "model": model["estimator"],
-        "format": file.document["format"],
-        "parameters": ", ".join(f"{k}={v}" for k, v in model["params"].items() if v is not None),
-        "target": asked.get("target"),
-        "attributes": ", ".join(model["attributes"]),
-        "versions": ", ".join(f"{k} {v}" for k, v in file.document["versions"].items()),
-        "arrays": f"{len(file.arrays)}, {sum(a.nbytes for a in file.arrays.values())} bytes",
-        "checksum": "right",
-    }
-    console.result({name: value for name, value in pairs.items() if value is not None})
+    from gnomon.tools.inspection import for_people, for_programs
 
+    def said(file):
+        if console.as_json:
+            return for_programs(file, model_path)
+        return for_people(file, model_path, describe=describe, details=details)
 
-def _folder(out):
-    folder = Path(out)
-    if folder.exists() and not folder.is_dir():
-        raise TableError(f"--out {out} is a file; a folder is wanted")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    console.result(modelfile.read(model_path, said))
 
 
 def _write_report(console, path, subject, *, command=None, comparison=None):
@@ -267,21 +310,13 @@ def _conclude(console, subject, report_path):
     n, d, q = subject.n_rows, subject.ready.X.shape[1], subject.Z.shape[1]
     name, labelled = type(subject.model).__name__, subject.labelled
     known = None if labelled is None else int(labelled.sum())
-    rows = f"{n}" if known is None else f"{n}, {known} labelled"
-    pairs = {"model": f"{name}, {q} dimensions", "rows": rows, "features": f"{d}"}
-    if subject.score is not None:
-        pairs["held out"] = describe(subject.score)
+    rows = f"{n:,}" if known is None else f"{n:,}, {known:,} labelled"
+    pairs = {"model": f"{name}, {count(q, 'dimension')}", "rows": rows, "features": f"{d:,}"}
     plain = {"model": name, "dimensions": q, "rows": n, "features": d, "labelled": known}
-    plain["held out"] = None if subject.score is None else subject.score._asdict()
+    figures = by_short_name(subject.score)
+    pairs |= {key: describe(score) for key, score in figures.items()}
+    plain |= {"held out": None} | {key: score.plain() for key, score in figures.items()}
     console.result(pairs | {"report": str(report_path)}, plain)
-
-
-def describe(score) -> str:
-    """A score as a sentence."""
-    text = f"{score.name} {score.value:.3f} ({score.low:.3f} to {score.high:.3f})"
-    if score.control is not None:
-        text += f"; with permuted labels {score.control:.3f}"
-    return text
 
 
 class ChosenModel(NamedTuple):
@@ -291,8 +326,11 @@ class ChosenModel(NamedTuple):
     choice: DimensionChoice | None
 
 
-def choose_model(asked: Question, ready: PreparedTable, note, *, progress=False) -> ChosenModel:
-    """The estimator that the question asks for, or the one for what is known of the table."""
+def choose_model(asked: Question, ready: PreparedTable, note, **options) -> ChosenModel:
+    """The estimator that the question asks for, or the one for what is known of the table.
+
+    The options are those of `gnomon.choose_dimension`.
+    """
     name = _name(asked, ready)
     _check(name, asked, ready)
     public = "BSDRRegressor" if name == "bsdr" and ready.kind == "numeric" else MODELS[name]
@@ -300,7 +338,7 @@ def choose_model(asked: Question, ready: PreparedTable, note, *, progress=False)
     components, choice = asked.components, None
     own = name in OWN_CHOICE and np.prod(ready.X.shape) <= LARGE
     if components == "auto" and not own:
-        components, choice = _dimension(public, ready, note, progress)
+        components, choice = _dimension(public, ready, note, {"progress": False} | options)
     asked = asked._replace(components=components)
     return ChosenModel(cls(**_parameters(cls, asked, name, ready.kind)), choice)
 
@@ -320,32 +358,45 @@ def _check(name, asked, ready):
         raise TableError(f"--model {name!r}; accepted are auto, {', '.join(MODELS)}")
     if name in ("dcagm", "bsdr") and ready.y is None:
         raise TableError(f"--model {name} learns from labels; name their column with --target")
-    if name == "dcagm" and ready.kind == "numeric":
-        raise TableError(f"--model dcagm predicts classes; {asked.target!r} holds numbers")
+    if name == "dcagm" and ready.kind in ("numeric", "multilabel"):
+        what = "numbers" if ready.kind == "numeric" else "yes and no"
+        held = f"{', '.join(map(repr, asked.targets))} hold{'s' * (len(asked.targets) == 1)}"
+        raise TableError(f"--model dcagm predicts classes; {held} {what}")
     for option, only in (("links", "prpca"), ("chunks", "dcagm")):
         if getattr(asked, option) is not None and name != only:
             raise TableError(f"--{option} is for {only}, not for {name}")
 
 
-def _dimension(public, ready, note, progress):
+def _dimension(public, ready, note, options):
     """The number of dimensions that predicts held-out labels best, or a stated guess."""
     n, d = ready.X.shape
     guess = max(1, min(MOST_COMPONENTS, d - 1, n - 1))
     if n * d > LARGE:
-        note(f"the table is large, so {guess} dimensions were taken; say --components to change it")
+        note(
+            f"the table is large, so {count(guess, 'dimension was', 'dimensions were')} taken; "
+            "say --components to change it"
+        )
         return guess, None
     if ready.y is None:
         model = gnomon.PPCA(n_components="auto", random_state=0).fit(ready.X)
         return model.n_components_, None
     sizes = [size for size in SIZES if size < min(n // 2, d)] or [1]
-    options = {"models": [public], "n_components": sizes, "progress": progress}
+    options |= {"models": [public], "n_components": sizes, "target": ready.kind}
     try:
-        choice = gnomon.choose_dimension(ready.X, ready.y, target=ready.kind, **options)
+        choice = gnomon.choose_dimension(ready.X, ready.y, **options)
     except ValueError as error:
         size = min(2, guess)
-        note(f"{size} dimensions were taken; they could not be chosen: {error}")
+        taken = count(size, "dimension was", "dimensions were")
+        note(f"{taken} taken, since the number could not be chosen: {error}")
         return size, None
-    return choice.chosen.get(public, min(2, guess)), choice
+    if not choice.chosen:
+        taken = count(min(2, guess), "dimension was", "dimensions were")
+        note(f"{taken} taken, since the time limit left no time to choose the number")
+        return min(2, guess), None
+    ((name, size),) = choice.chosen.items()
+    taken = count(size, "dimension was", "dimensions were")
+    note(f"{taken} taken, by the {choice.criterion} of rows held out: {choice.reasons[name]}")
+    return size, choice
 
 
 def _parameters(cls, asked, name, kind):
@@ -364,15 +415,6 @@ def limit_threads(X):
     """One thread for products with a small X, from now on: starting more takes longer."""
     if np.prod(X.shape) <= SMALL:
         threadpool_limits(1, user_api="blas")
-
-
-def fill_gaps(model, X, recipe, note):
-    """X as the model takes it: one that takes no gaps gets column means of the fit, and a note."""
-    if get_tags(model).input_tags.allow_nan or not has_gaps(X):
-        return X
-    gaps = int(np.isnan(X).sum())
-    note(f"{type(model).__name__} takes no gaps; {gaps} were filled with column means")
-    return without_gaps(X, recipe)
 
 
 def extra_inputs(model, ready: PreparedTable) -> dict:

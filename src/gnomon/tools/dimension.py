@@ -1,17 +1,29 @@
 """How many components: a criterion against their number, for several models at once."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 from sklearn.decomposition import FactorAnalysis
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array
 
-from gnomon.estimators import check_integer, check_option
+from gnomon._lazy import import_extra
+from gnomon.estimators import check_integer, check_option, check_real
 from gnomon.estimators.ppca import PPCA
-from gnomon.tools.compare.run import Settings, score_candidates
-from gnomon.tools.compare.scoring import MEASURES, read_problem, row_splits
-from gnomon.tools.compare.trials import smallest_good
+from gnomon.linalg.data import has_gaps
+from gnomon.tools.compare.scoring import (
+    MEASURES,
+    Deadline,
+    interval,
+    mean_score,
+    read_problem,
+    row_splits,
+    why_size,
+)
+from gnomon.tools.compare.trials import Settings, chosen_sizes, ended, pooled, score_candidates
 
 CRITERIA = ("auto", "likelihood", "evidence", "prediction")
 AXES = {
@@ -41,7 +53,10 @@ LIKELIHOOD_MODELS = {
 
 
 class DimensionRow(NamedTuple):
-    """Mean and standard deviation over splits of a criterion for one model and size."""
+    """A criterion for one model and size: its mean, and standard deviation over splits.
+
+    For predictions the score of all held-out rows, and its standard error.
+    """
 
     model: str
     n_components: int
@@ -50,11 +65,12 @@ class DimensionRow(NamedTuple):
 
 
 class DimensionChoice(NamedTuple):
-    """Curves of a criterion, and for each model the smallest size that is as good as its best."""
+    """Curves of a criterion, for each model the smallest size as good as its best, and why."""
 
     rows: Sequence[DimensionRow]
     chosen: dict[str, int]
     criterion: str
+    reasons: Mapping[str, str] = MappingProxyType({})
 
     def to_frame(self):
         """The curves as a pandas data frame.
@@ -64,8 +80,7 @@ class DimensionChoice(NamedTuple):
         frame : pandas.DataFrame
             Columns model, n_components, mean, sd.
         """
-        import pandas
-
+        pandas = import_extra("pandas", "cli", "to_frame")
         return pandas.DataFrame(list(self.rows), columns=list(DimensionRow._fields))
 
     def plot(self, *, ax=None):
@@ -106,6 +121,7 @@ def choose_dimension(
     criterion="auto",
     cv=5,
     target="auto",
+    time_limit=None,
     n_jobs=None,
     progress="auto",
     random_state=0,
@@ -132,6 +148,8 @@ def choose_dimension(
         Number of folds.
     target : {"auto", "classes", "numeric", "multilabel"}, default="auto"
         For "prediction": what y holds.
+    time_limit : float, default=None
+        For "prediction": seconds after which it ends with what it has, as in `compare`.
     n_jobs : int, default=None
         Processes for "prediction".
     progress : bool or "auto", default="auto"
@@ -142,7 +160,9 @@ def choose_dimension(
     Returns
     -------
     choice : DimensionChoice
-        ``chosen`` has for each model the smallest size within one standard error of its best.
+        Gaps in X are filled once for "prediction", by PPCA of all rows.
+        ``chosen`` has for each model the smallest size that is as good as its best: within 0.02
+        of it for predictions, within one standard error otherwise; ``reasons`` says so.
 
     See Also
     --------
@@ -164,9 +184,10 @@ def choose_dimension(
     if criterion == "prediction":
         if y is None:
             raise ValueError("y is None; criterion == 'prediction' needs outputs to predict")
-        settings = Settings(
-            cv=cv, control=False, seed=random_state, n_jobs=n_jobs, progress=progress
-        )
+        if time_limit is not None:
+            time_limit = check_real("time_limit", time_limit, low=0, open_low=True)
+        until = Deadline(time_limit)
+        settings = Settings("auto", cv, random_state, n_jobs, until, progress)
         return _by_prediction(X, y, target, models, _sizes(n_components, np.shape(X)), settings)
     X = check_array(X, dtype=(np.float64, np.float32), input_name="X")
     sizes = _sizes(n_components, X.shape)
@@ -199,15 +220,34 @@ def _by_likelihood(X, models, sizes, splits, criterion):
             for i, q in enumerate(sizes):
                 values[name][i, s] = _value(model, q, seen, unseen, criterion)
     share = len(splits[0][1]) / len(splits[0][0])
+    chosen = {name: within_an_error(sizes, values[name], share) for name in models}
     return DimensionChoice(
         [
             DimensionRow(name, q, float(v.mean()), float(v.std(ddof=1)))
             for name in models
             for q, v in zip(sizes, values[name], strict=True)
         ],
-        {name: smallest_good(sizes, values[name], share) for name in models},
+        chosen,
         AXES[criterion],
+        {
+            name: f"{q} is the smallest within a standard error of the best."
+            for name, q in chosen.items()
+        },
     )
+
+
+def within_an_error(sizes, values, test_share) -> int:
+    """Smallest size whose mean over splits is within a standard error of that of the best.
+
+    ``values`` has a row for each size and a column for each split. Splits share training rows,
+    ``test_share`` is the number of test rows over that of training rows, so the variance of a
+    difference is corrected as in [NB03].
+    """
+    means = values.mean(axis=1)
+    best = int(np.argmax(means))
+    lost = values[best] - values
+    errors = np.sqrt(lost.var(axis=1, ddof=1) * (1 / values.shape[1] + test_share))
+    return sizes[int(np.flatnonzero(means[best] - means <= errors)[0])]
 
 
 def _value(model, q, seen, unseen, criterion):
@@ -219,10 +259,26 @@ def _value(model, q, seen, unseen, criterion):
 
 def _by_prediction(X, y, target, models, sizes, settings):
     problem = read_problem(X, y, target=target)
-    scored = score_candidates(problem, models, sizes, settings)
-    rows = sorted(scored.rows, key=lambda row: (row.model, row.n_components))
-    return DimensionChoice(
-        [DimensionRow(r.model, r.n_components, r.score, r.sd) for r in rows],
-        {r.model: r.n_components for r in rows if r.chosen},
-        MEASURES[problem.kind],
-    )
+    problem = problem._replace(X=_filled(problem.X, max(sizes), settings.until))
+    done = score_candidates(problem, models, sizes, settings)
+    rows = [
+        _scored_row(problem.kind, key, pooled(own, done.splits))
+        for key, own in sorted(ended(done.outcomes).items())
+    ]
+    chosen = chosen_sizes(problem, done.outcomes, done.splits)
+    scores = {m: {r.n_components: r.mean for r in rows if r.model == m} for m in chosen}
+    reasons = {model: why_size(scores[model], size) for model, size in chosen.items()}
+    return DimensionChoice(rows, chosen, MEASURES[problem.kind], reasons)
+
+
+def _filled(X, q, until):
+    """X with its gaps filled once, from its rows alone, so that not every fold fills them anew."""
+    if not has_gaps(X) or sparse.issparse(X):
+        return X
+    scaled = StandardScaler().fit_transform(X)
+    return until.bound(PPCA(q, random_state=0)).fit(scaled).impute(scaled)
+
+
+def _scored_row(kind, key, sums):
+    low, high = interval(kind, sums)
+    return DimensionRow(*key, mean_score(kind, sums), (high - low) / (2 * 1.96))

@@ -2,7 +2,8 @@
 
 Numbers, strings, None, booleans and lists stand for themselves; everything else is an object
 with one tag that says how to rebuild it. No tag names code: estimators are looked up among
-gnomon's public names, records among those of `RECORDS`.
+gnomon's public names and the classes of scikit-learn that `pipelines` lists, records among those
+of `RECORDS`.
 """
 
 import math
@@ -17,6 +18,7 @@ from sklearn.base import BaseEstimator
 
 import gnomon
 from gnomon.exceptions import ModelFileError
+from gnomon.tools import pipelines
 
 # Objectives are long lists of numbers: as an array they are exact and small.
 LONG_LIST = 16
@@ -30,12 +32,20 @@ SPARSE_PARTS = {"csr": ("data", "indices", "indptr"), "csc": ("data", "indices",
 # The named tuples that fitted models hold, by the names that files have for them: where a tuple
 # is defined may change, its name here and its fields may not.
 RECORDS = {
+    "ClassHead": "gnomon.estimators._predict",
     "Coding": "gnomon.estimators._targets",
     "Inputs": "gnomon.models.bsdr.inputs",
+    "LinkedRows": "gnomon.models.strength.links",
+}
+# Types of numbers as scikit-learn takes them for a parameter, by the names that files have.
+TYPES = {cls.__name__: cls for cls in (bool, int, float, str, np.float32, np.float64)} | {
+    f"{kind}{bits}": getattr(np, f"{kind}{bits}")
+    for kind in ("int", "uint")
+    for bits in (8, 16, 32, 64)
 }
 # Of a parameter that is gone: any value it had is neutral.
 ANY = object()
-ATTRIBUTE = re.compile(r"_{0,2}[A-Za-z][A-Za-z0-9_]*")
+ATTRIBUTE = re.compile(r"_?[A-Za-z][A-Za-z0-9_]*")
 
 
 class Encoder:
@@ -51,7 +61,8 @@ class Encoder:
                 return encode(value, where)
         raise ModelFileError(
             f"{where} is {_describe(value)}, which a model file does not hold; accepted are "
-            "numbers, strings, None, arrays, lists, dictionaries, and gnomon's own estimators"
+            "numbers, strings, None, arrays, lists, dictionaries, and gnomon's own estimators, "
+            "alone or with scikit-learn's common preprocessing"
         )
 
     def _rules(self):
@@ -65,6 +76,9 @@ class Encoder:
             (lambda v: isinstance(v, tuple), lambda v, where: {"tuple": self._items(v, where)}),
             (lambda v: isinstance(v, list), self._list),
             (lambda v: isinstance(v, dict), self._dictionary),
+            (lambda v: isinstance(v, slice), self._slice),
+            (lambda v: isinstance(v, np.dtype), lambda v, _: {"dtype": v.str}),
+            (lambda v: v in TYPES.values() if isinstance(v, type) else False, self._type),
             (lambda v: isinstance(v, BaseEstimator), self._estimator),
         )
 
@@ -129,16 +143,24 @@ class Encoder:
         pairs = value.items()
         return {"dict": [[self.encode(k, where), self.encode(v, where)] for k, v in pairs]}
 
+    def _slice(self, value, where):
+        bounds = [b.item() if isinstance(b, np.integer) else b for b in (value.start, value.stop)]
+        return {"slice": self._items((*bounds, value.step), where)}
+
+    def _type(self, value, where):
+        return {"type": value.__name__}
+
     def _mapping(self, values, where):
         return {name: self.encode(value, f"{where}.{name}") for name, value in values.items()}
 
     def _estimator(self, model, where):
         name = type(model).__name__
-        if find_estimator(name) is not type(model):
-            raise ModelFileError(f"{where} is {_describe(model)}, not gnomon's {name}")
-        params = model.get_params(deep=False)
-        known = {*params, *NOT_FITTED}
-        fitted = {key: value for key, value in vars(model).items() if key not in known}
+        if find_estimator(name, _describe(model)) is not type(model):
+            raise ModelFileError(f"{where} is {_describe(model)}, not the {name} that files hold")
+        if name in pipelines.ALLOWED:
+            params, fitted = pipelines.parts(model, where)
+        else:
+            params, fitted = _parts(model)
         return {
             "estimator": name,
             "params": self._mapping(params, where),
@@ -154,6 +176,7 @@ class Decoder:
 
     def __init__(self, arrays, removed=MappingProxyType({})):
         self.arrays, self.removed = arrays, removed
+        self.from_scikit_learn: set[str] = set()
         self.rules = {
             "float": self._float,
             "scalar": lambda node: self.decode(node["scalar"])[()],
@@ -166,6 +189,9 @@ class Decoder:
             "tuple": lambda node: tuple(self._items(node["tuple"])),
             "floats": lambda node: self._named(node["floats"]).tolist(),
             "dict": lambda node: {self.decode(k): self.decode(v) for k, v in node["dict"]},
+            "slice": self._slice,
+            "dtype": self._dtype,
+            "type": lambda node: TYPES[node["type"]],
             "estimator": self._estimator,
         }
 
@@ -222,10 +248,27 @@ class Decoder:
         matrix.check_format(full_check=True)
         return matrix
 
+    def _slice(self, node):
+        bounds = node["slice"]
+        plain = all(bound is None or isinstance(bound, int | str) for bound in bounds)
+        if not (plain and isinstance(bounds, list)):
+            raise ModelFileError(f"the file holds a slice of {bounds!r}")
+        return slice(*bounds)
+
+    def _dtype(self, node):
+        dtype = np.dtype(node["dtype"]) if isinstance(node["dtype"], str) else None
+        if dtype is None or dtype.kind not in STORED_KINDS + "UO":
+            raise ModelFileError(f"the file holds the type {node['dtype']!r}")
+        return dtype
+
     def _estimator(self, node):
         cls = find_estimator(node["estimator"])
-        model = cls(**self._parameters(cls, self._mapping(node["params"])))
-        for name, value in self._mapping(node["attributes"]).items():
+        params, attributes = self._mapping(node["params"]), self._mapping(node["attributes"])
+        if node["estimator"] in pipelines.ALLOWED:
+            self.from_scikit_learn.add(node["estimator"])
+            return pipelines.build(cls, params, attributes)
+        model = cls(**self._parameters(cls, params))
+        for name, value in attributes.items():
             if not ATTRIBUTE.fullmatch(name) or callable(getattr(cls, name, None)):
                 raise ModelFileError(f"the file sets {name!r}, which is no fitted attribute")
             setattr(model, name, value)
@@ -249,12 +292,24 @@ def encode_float(value):
     return value if math.isfinite(value) else {"float": repr(float(value))}
 
 
-def find_estimator(name):
-    """The public class of gnomon with that name."""
+def _parts(model):
+    """Parameters and fitted attributes of one of gnomon's estimators."""
+    params = model.get_params(deep=False)
+    known = {*params, *NOT_FITTED}
+    return params, {key: value for key, value in vars(model).items() if key not in known}
+
+
+def find_estimator(name, described=None):
+    """The public class of gnomon with that name, or the one of scikit-learn that files may hold."""
+    if name in pipelines.ALLOWED:
+        return pipelines.find_class(name)
     found = getattr(gnomon, name, None) if name in gnomon._HOMES else None
     if not (isinstance(found, type) and issubclass(found, BaseEstimator)):
-        known = ", ".join(n for n in sorted(gnomon._HOMES) if n[0].isupper())
-        raise ModelFileError(f"{name!r} is not a model of gnomon; it has {known}")
+        raise ModelFileError(
+            f"{described or repr(name)} is neither a model of gnomon nor one of scikit-learn's "
+            f"classes that a model file holds ({', '.join(pipelines.ALLOWED)}); "
+            f"{pipelines.WAY_OUT}"
+        )
     return found
 
 

@@ -1,7 +1,7 @@
 """Models in files: arrays in the safetensors format, the rest as JSON in its header.
 
-Loading runs no code from the file: a class is a name looked up among gnomon's own, an array is
-bytes with a stated size. A SHA-256 over both shows damage. It does not show who wrote the file.
+Loading runs no code from the file: a class is a name looked up in a list, an array is bytes with
+a stated size. A SHA-256 over both shows damage. It does not show who wrote the file.
 """
 
 import hashlib
@@ -9,6 +9,7 @@ import json
 import os
 import platform
 import stat
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -18,12 +19,15 @@ import scipy
 import sklearn
 
 import gnomon
-from gnomon.exceptions import ModelFileError
+from gnomon.estimators import count
+from gnomon.exceptions import ModelFileError, how_to_install
 from gnomon.inference.checkpoint import write_atomically
 from gnomon.tools.encoding import ANY, Decoder, Encoder
+from gnomon.tools.table_model import TableModel
 
-# Number of the layout: 1 named records by their modules.
-FORMAT = 2
+# Number of the layout: 1 named records by their modules, 2 had no preprocessing of scikit-learn
+# and no ranges of columns in the rule for tables.
+FORMAT = 3
 # Names and parameters take kilobytes; a header of more is a fault, or means harm.
 MAX_HEADER = 64 * 2**20
 
@@ -41,7 +45,7 @@ def _name_records(node):
 
 
 # From a format to the next one: each takes and returns the document of a file.
-MIGRATIONS: dict[int, Callable] = {1: _name_records}
+MIGRATIONS: dict[int, Callable] = {1: _name_records, 2: lambda document: document}
 # Parameters that constructors had once, with the values that asked for nothing: a file with one
 # of these loads without it, a file with another value is refused. ANY is for parameters of the
 # fit alone, whose answers are in the file, and for those of a kernel that is None.
@@ -75,7 +79,21 @@ class ModelFile(NamedTuple):
 
     def model(self):
         """The estimator."""
-        return Decoder(self.arrays, REMOVED).decode(self.document["model"])
+        decoder = Decoder(self.arrays, REMOVED)
+        model = decoder.decode(self.document["model"])
+        if decoder.from_scikit_learn:
+            self._check_version(min(decoder.from_scikit_learn))
+        return model
+
+    def _check_version(self, name):
+        """Warn where scikit-learn's classes may have changed since."""
+        then, now = self.document["versions"]["scikit-learn"], sklearn.__version__
+        if then.split(".")[:2] != now.split(".")[:2]:
+            warnings.warn(
+                f"the {name} in this file is of scikit-learn {then}, this is {now}; compare some "
+                "of its results with known ones",
+                stacklevel=6,
+            )
 
 
 def save(model, path, *, notes=None):
@@ -85,8 +103,12 @@ def save(model, path, *, notes=None):
 
     Parameters
     ----------
-    model : estimator
-        One of gnomon's estimators.
+    model : estimator or TableModel
+        One of gnomon's estimators; what `load` gives for a file of ``gnomon fit``; or a
+        scikit-learn `Pipeline`, `ColumnTransformer` or `FeatureUnion` of these with
+        scikit-learn's common preprocessing: the scalers, ``SimpleImputer``, ``OneHotEncoder``,
+        ``OrdinalEncoder``, ``PCA``, ``TruncatedSVD``, the vectorizers of texts and the others
+        that the page on model files lists. Anything else is refused by its name.
     path : str or path-like
         Where to write. The suffix is free; ``.gnomon`` is usual.
     notes : dict, default=None
@@ -96,6 +118,12 @@ def save(model, path, *, notes=None):
     -------
     pathlib.Path
         The path written.
+
+    Raises
+    ------
+    gnomon.exceptions.ModelFileError
+        Where the model holds something that no file may: a function, or a class that is not on
+        the list.
 
     Examples
     --------
@@ -109,6 +137,8 @@ def save(model, path, *, notes=None):
     >>> bool((same.transform(X) == model.transform(X)).all())
     True
     """
+    if isinstance(model, TableModel):
+        model, notes = model.model, model.notes | (notes or {})
     encoder = Encoder()
     document = {
         "format": FORMAT,
@@ -126,25 +156,31 @@ def save(model, path, *, notes=None):
 
 
 def load(path):
-    """Read a model that `save` wrote.
+    """Read a model that `save` or ``gnomon fit`` wrote.
 
-    Only gnomon's own classes are built, and only from numbers and strings, so that a file from
-    a stranger can do no more than be wrong. Damaged, cut or foreign files are refused.
+    Only gnomon's own classes and those of scikit-learn that are on a list are built, and only
+    from numbers and strings, so that a file from a stranger can do no more than be wrong.
+    Damaged, cut or foreign files are refused.
 
     Parameters
     ----------
     path : str or path-like
-        A file written by `save`, by this or an earlier version.
+        A file written by `save` or ``gnomon fit``, by this or an earlier version.
 
     Returns
     -------
-    estimator
-        The model, as it was saved.
+    estimator or TableModel
+        The model, as it was saved; for a file of ``gnomon fit`` a `TableModel`, which takes
+        tables as the command line does.
 
     Raises
     ------
     gnomon.exceptions.ModelFileError
         Where the file is not a whole model file.
+
+    See Also
+    --------
+    TableModel : What is returned for a file of ``gnomon fit``.
 
     Examples
     --------
@@ -153,7 +189,17 @@ def load(path):
     Traceback (most recent call last):
     gnomon.exceptions.ModelFileError: README.md is not a gnomon model file
     """
-    return read(path, ModelFile.model)
+    return read(path, _loaded)
+
+
+def _loaded(file):
+    """The model alone, or with the rule for tables that is beside it."""
+    model, notes = file.model(), file.notes
+    if not {"recipe", "question"} <= set(notes):
+        return model
+    from gnomon.tools.prepare import saved_model
+
+    return TableModel(saved_model(model, notes))
 
 
 def read(path, what=lambda file: file):
@@ -189,7 +235,7 @@ def _content(path) -> bytes:
             raise ModelFileError(f"is not a gnomon model file{_looks_like(start)}")
         size = _header_size(start)
         if size > min(MAX_HEADER, status.st_size - 8):
-            raise ModelFileError(f"is damaged: it announces a header of {size} bytes")
+            raise ModelFileError(f"is damaged: it announces a header of {count(size, 'byte')}")
         return start + file.read(os.fstat(file.fileno()).st_size - 9)
 
 
@@ -269,7 +315,7 @@ def _safetensors():
     try:
         import safetensors.numpy
     except ImportError as error:
-        raise ImportError("model files need safetensors: pip install 'gnomon[files]'") from error
+        raise ImportError(f"model files need safetensors: {how_to_install('files')}") from error
     return safetensors.numpy
 
 

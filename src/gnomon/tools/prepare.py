@@ -1,28 +1,43 @@
 """From a table and a question to what a model takes, and the files that keep both."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.utils import get_tags
 
 import gnomon
-from gnomon.estimators import kind_of, labelled_rows
+from gnomon.estimators import count, kind_of, labelled_rows
 from gnomon.exceptions import ModelFileError, TableError
 from gnomon.linalg.data import has_gaps
 from gnomon.tools import modelfile
-from gnomon.tools.recipe import SCALES, Recipe, apply, plan
-from gnomon.tools.tables import Table, as_numbers, as_texts, as_values, column_kind, open_table
+from gnomon.tools.recipe import SCALES, Recipe, apply, gap_counts, left_out_text, plan
+from gnomon.tools.tables import (
+    Reading,
+    Table,
+    as_numbers,
+    as_texts,
+    as_values,
+    column_kind,
+    open_table,
+)
 
-TASKS = ("auto", "classes", "numeric")
+TASKS = ("auto", "classes", "numeric", "multilabel")
+# Words for a label that a row has or has not, in lower case.
+WORDS = {"yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
 # So many classes are usual; more in a column of numbers may be measurements, and it is said.
 MANY_CLASSES = 20
+# With fewer rows, texts that differ everywhere may be categories.
+NAMED_ROWS = 10
 
 
 class Question(NamedTuple):
     """What is asked of a table."""
 
     model: str = "auto"
-    target: str | None = None
+    target: str | tuple[str, ...] | None = None
     task: str = "auto"
     components: int | str = "auto"
     unlabelled: str | None = None
@@ -33,6 +48,13 @@ class Question(NamedTuple):
     supervision: float | str | None = None
     scale: str = "auto"
     seed: int = 0
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The columns to explain: none, one or several."""
+        if self.target is None:
+            return ()
+        return (self.target,) if isinstance(self.target, str) else tuple(self.target)
 
 
 class PreparedTable(NamedTuple):
@@ -45,6 +67,8 @@ class PreparedTable(NamedTuple):
     chunks: np.ndarray | None
     links: Any
     recipe: Recipe
+    gaps: Mapping[str, int] = MappingProxyType({})
+    reading: Reading = Reading()
 
     @property
     def labelled(self) -> np.ndarray | None:
@@ -53,11 +77,19 @@ class PreparedTable(NamedTuple):
 
 
 class SavedModel(NamedTuple):
-    """A model from a file, with the rule for its tables."""
+    """A model from a file, with the rule for its tables; `notes` are all that the file has."""
 
     model: Any
     recipe: Recipe
     asked: Question
+    reading: Reading = Reading()
+    notes: Mapping = MappingProxyType({})
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """Of the columns of its tables, whether they hold number, date or text."""
+        features = self.recipe.features
+        return {f.column: "text" if f.kind == "category" else f.kind for f in features}
 
 
 def read_question(asked) -> Question:
@@ -67,9 +99,20 @@ def read_question(asked) -> Question:
             raise TableError(f"--{name} {asked[name]!r}; accepted are {', '.join(options)}")
     question = Question(**asked)
     return question._replace(
+        target=_one_or_several(question.target),
         components=read_number("--components", question.components, int),
         supervision=read_number("--supervision", question.supervision, float),
     )
+
+
+def _one_or_several(names):
+    """The target as a question has it, from what was typed: None, a name or names."""
+    if names is None or isinstance(names, str):
+        return names
+    twice = {name for name in names if list(names).count(name) > 1}
+    if twice:
+        raise TableError(f"--target {min(twice)!r} is given more than once; once is enough")
+    return tuple(names) if len(names) > 1 else next(iter(names), None)
 
 
 def read_number(option, value, kind):
@@ -82,30 +125,57 @@ def read_number(option, value, kind):
         raise TableError(f"{option} {value!r}; a number or auto is wanted") from None
 
 
+def open_for(saved: SavedModel, path, note, **options) -> Table:
+    """A table read as the model's own was; options that are given come first, and are its own."""
+    table = open_table(path, saved.reading, kinds=saved.kinds, note=note, **options)
+    return table._replace(options=options)
+
+
+def named_rows(table: Table, asked: Question, note) -> Question:
+    """The question with the first column of texts that all differ as the names of the rows.
+
+    A column that is asked for is taken; links name rows by number where none is.
+    """
+    if asked.id is not None or asked.links is not None or table.streamed or table.features:
+        return asked
+    used = {*asked.targets, asked.chunks, *asked.ignore}
+    for name in table.names:
+        column = table.column(name)
+        if name in used or column_kind(column) != "text" or len(column) < NAMED_ROWS:
+            continue
+        if column.null_count == 0 and len(column.unique()) == len(column):
+            note(f"{name!r} was taken for the names of the rows; say --id for another")
+            return asked._replace(id=name)
+    return asked
+
+
 def prepare(table: Table, asked: Question, note) -> PreparedTable:
     """X, y and what else the question names, from the table."""
-    for name, role in ((asked.target, "target"), (asked.id, "id"), (asked.chunks, "chunk column")):
+    for name, role in ((asked.id, "id"), (asked.chunks, "chunk column")):
         if name is not None:
             table.check(name, role)
-    used = [name for name in (asked.target, asked.id, asked.chunks, *asked.ignore) if name]
+    for name in asked.targets:
+        table.check(name, "target")
+    used = [name for name in (*asked.targets, asked.id, asked.chunks, *asked.ignore) if name]
     recipe = plan(table, ignore=used, scale=asked.scale, report=note)
-    for name, reason in recipe.left_out.items():
-        note(f"column {name!r} {reason}; left out")
+    if recipe.left_out:
+        note(left_out_text(recipe.left_out))
     X = apply(recipe, table, note)
     ids = row_names(table, asked.id, X.shape[0])
     y, kind = _target(table, asked)
-    if asked.target is not None:
-        _check_variety(table, asked, y, kind, note)
+    for name, values in target_columns(asked, y).items():
+        _check_variety(table, asked, name, values, kind, note)
     chunks = None if asked.chunks is None else _chunk_ids(table.column(asked.chunks))
     links = None if asked.links is None else _read_links(asked.links, ids)
-    return PreparedTable(X, y, kind, ids, chunks, links, recipe)
+    gaps = gap_counts(recipe, X)
+    return PreparedTable(X, y, kind, ids, chunks, links, recipe, gaps, table.reading)
 
 
 def prepare_again(saved: SavedModel, table: Table, note) -> tuple[PreparedTable, Question]:
     """A table as a saved model takes it; the target where the table has it."""
     asked = saved.asked
     X = apply(saved.recipe, table, note)
-    if asked.target not in table.names:
+    if not set(asked.targets) <= set(table.names):
         asked = asked._replace(target=None)
     if asked.id not in table.names:
         asked = asked._replace(id=None)
@@ -113,7 +183,9 @@ def prepare_again(saved: SavedModel, table: Table, note) -> tuple[PreparedTable,
     if y is None:
         asked = asked._replace(target=None)
     ids = row_names(table, asked.id, X.shape[0])
-    return PreparedTable(X, y, kind, ids, None, None, saved.recipe), asked
+    gaps = gap_counts(saved.recipe, X)
+    again = PreparedTable(X, y, kind, ids, None, None, saved.recipe, gaps, table.reading)
+    return again, asked
 
 
 def row_names(table, name, n_rows) -> np.ndarray:
@@ -132,11 +204,21 @@ def without_gaps(X, recipe: Recipe):
     return np.where(np.isnan(X), means, X)
 
 
-def save_fit(model, path, ready: PreparedTable, asked: Question):
-    """The model file with the rule for its tables, and what the target was taken for."""
+def fill_gaps(model, X, recipe, note):
+    """X as the model takes it: one that takes no gaps gets column means of the fit, and a note."""
+    if get_tags(model).input_tags.allow_nan or not has_gaps(X):
+        return X
+    filled = count(sum(gap_counts(recipe, X).values()), "was", "were")
+    note(f"{type(model).__name__} takes no gaps; {filled} filled with column means")
+    return without_gaps(X, recipe)
+
+
+def save_fit(model, path, ready: PreparedTable, asked: Question, facts=None):
+    """The model file with the rule for its tables, what the target was taken for, and facts."""
     links = None if asked.links is None else str(asked.links)
     question = asked._replace(links=links, task=ready.kind or asked.task)._asdict()
     notes = {"recipe": ready.recipe.to_notes(), "question": question}
+    notes |= {"reading": ready.reading.changed(), "fit": facts or {}}
     return modelfile.save(model, path, notes=notes)
 
 
@@ -148,45 +230,148 @@ def load_fit(path) -> SavedModel:
             f"{path} was saved in Python, without a rule for tables; fit it with gnomon fit"
         )
     try:
-        return SavedModel(model, Recipe.from_notes(notes["recipe"]), _question(notes["question"]))
-    except (TypeError, KeyError, AttributeError) as error:
-        raise ModelFileError(f"{path} holds a rule for tables that cannot be read") from error
+        return saved_model(model, notes)
+    except ModelFileError as error:
+        raise ModelFileError(f"{path} {error}") from None
+
+
+def saved_model(model, notes) -> SavedModel:
+    """A model and the notes of its file, whose rule for tables is checked."""
+    try:
+        recipe, asked = Recipe.from_notes(notes["recipe"]), _question(notes["question"])
+        reading = _reading(notes.get("reading", {}))
+        if getattr(model, "n_features_in_", len(recipe.names)) != len(recipe.names):
+            raise ValueError("the rule has another number of features than the model")
+    except (TypeError, KeyError, AttributeError, ValueError) as error:
+        raise ModelFileError("holds a rule for tables that cannot be read") from error
+    return SavedModel(model, recipe, asked, reading, notes)
 
 
 def _question(notes) -> Question:
     """The question of a file; the first files called numeric targets numbers."""
     task = notes["task"]
-    return Question(**notes | {"task": "numeric" if task == "numbers" else task})
+    asked = Question(**notes | {"task": "numeric" if task == "numbers" else task})
+    texts = (*asked.targets, *asked.ignore, asked.id, asked.chunks, asked.unlabelled, asked.task)
+    several = [isinstance(part, str | tuple | list | None) for part in (asked.target, asked.ignore)]
+    if not all(several) or not all(text is None or isinstance(text, str) for text in texts):
+        raise ValueError("a question has names that are no texts")
+    return asked
+
+
+def _reading(notes) -> Reading:
+    """The reading of a file, checked; the first files have none."""
+    reading = Reading(**notes | {"na": tuple(notes.get("na", ()))})
+    kinds = Reading.__annotations__ | {"na": tuple}
+    right = [isinstance(getattr(reading, name), kind) for name, kind in kinds.items()]
+    if not all(right) or not all(isinstance(word, str) for word in reading.na):
+        raise TypeError("a reading has fields of another kind")
+    return reading
+
+
+def target_columns(asked: Question, y) -> dict:
+    """The values of every target by its name, None for those of a target without any."""
+    if y is None or y.ndim == 1:
+        return dict.fromkeys(asked.targets, y)
+    return dict(zip(asked.targets, y.T, strict=True))
 
 
 def _target(table, asked):
-    """The target and what it holds; None for both where there is none."""
-    if asked.target is None:
+    """The target, a column for each of several, and what it holds; None for both where none is."""
+    columns = {name: table.column(name) for name in asked.targets}
+    texts = {name: _labels(column, asked.unlabelled) for name, column in columns.items()}
+    if all(text is None for values in texts.values() for text in values):
         return None, None
-    column = table.column(asked.target)
-    texts = as_texts(column)
-    missing = np.array([text is None or text == asked.unlabelled for text in texts])
-    if missing.all():
-        return None, None
+    if len(texts) > 1:
+        return _several(texts, asked.task)
+    ((name, values),) = texts.items()
+    if asked.task == "multilabel":
+        raise TableError(f"--task multilabel is for several targets; {name!r} is one")
+    known = np.array([text is not None for text in values])
     kind = asked.task
     if kind == "auto":
-        kind = kind_of(as_values(column.filter(~missing)))
-    if kind == "classes":
-        return np.where(missing, None, texts), kind
-    pairs = zip(texts, missing, strict=True)
+        kind = kind_of(as_values(columns[name].filter(known)))
+    return (values if kind == "classes" else _numbers(name, values)), kind
+
+
+def _labels(column, unlabelled):
+    """A column as texts, None where it is empty or says that there is no label."""
+    texts = as_texts(column)
+    return np.where(texts == unlabelled, None, texts)
+
+
+def _several(texts, task):
+    """A column of numbers, or of 0 and 1, for each target, and which of the two they are."""
+    if task == "auto":
+        kinds = {name: _kind_beside_others(values) for name, values in texts.items()}
+        task = _common_kind({name: kind for name, kind in kinds.items() if kind})
+    if task == "classes":
+        raise TableError(
+            "--task classes is for one target; several are numbers, or columns of yes and no"
+        )
+    read = _yes_or_no if task == "multilabel" else _numbers
+    return np.column_stack([read(name, values) for name, values in texts.items()]), task
+
+
+def _kind_beside_others(values):
+    """What one of several targets holds; None where it is empty."""
+    known = [text.lower() for text in values if text is not None]
+    if not known:
+        return None
+    if all(text in WORDS for text in known):
+        return "multilabel"
+    return "numeric" if all(map(_is_number, known)) else "classes"
+
+
+def _is_number(text):
     try:
-        values = np.array([np.nan if gap else float(t) for t, gap in pairs])
+        return np.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _common_kind(kinds):
+    """The one kind of several targets, or an error that names two that differ."""
+    hold = {"multilabel": "yes and no", "numeric": "numbers", "classes": "classes"}
+    first: dict[str, str] = {}
+    for name, kind in kinds.items():
+        first.setdefault(kind, name)
+    if "classes" in first:
+        raise TableError(
+            f"the target {first['classes']!r} holds classes; several targets are all numbers, or "
+            "all yes and no (0 and 1, true and false); fit one model for each column of classes"
+        )
+    if len(first) > 1:
+        each = ", ".join(f"{name!r} holds {hold[kind]}" for kind, name in first.items())
+        raise TableError(
+            f"the targets are of different kinds: {each}; name those of one kind, or say "
+            "--task numeric to take 0 and 1 for numbers"
+        )
+    return next(iter(first))
+
+
+def _numbers(name, texts):
+    try:
+        return np.array([np.nan if text is None else float(text) for text in texts])
     except ValueError as error:
-        raise TableError(f"the target {asked.target!r} is no number: {error}") from None
-    return values, kind
+        raise TableError(f"the target {name!r} is no number: {error}") from None
 
 
-def _check_variety(table, asked, y, kind, note):
-    """Raise where no model could learn the target; say where it may be meant otherwise."""
-    name = f"the target {asked.target!r}"
-    if y is None:
+def _yes_or_no(name, texts):
+    try:
+        return np.array([np.nan if text is None else WORDS[text.lower()] for text in texts])
+    except KeyError as error:
+        raise TableError(
+            f"the target {name!r} has {error}; for --task multilabel its cells are yes and no, "
+            "true and false, or 1 and 0"
+        ) from None
+
+
+def _check_variety(table, asked, name, y, kind, note):
+    """Raise where no model could learn a target; say where it may be meant otherwise."""
+    column, name = name, f"the target {name!r}"
+    known = () if y is None else y[labelled_rows(y, kind)]
+    if not len(known):
         raise TableError(f"{name} of {table.path} has no value")
-    known = y[labelled_rows(y, kind)]
     values = set(known)
     if len(values) == 1:
         raise TableError(
@@ -200,7 +385,7 @@ def _check_variety(table, asked, y, kind, note):
             f"{name} of {table.path} has {len(values)} different values in {len(known)} rows; it "
             "looks like a name, not like classes; if they are numbers, say --task numeric"
         )
-    are_numbers = column_kind(table.column(asked.target)) == "number"
+    are_numbers = column_kind(table.column(column)) == "number"
     if (many or hardly_repeat) and are_numbers and asked.task == "auto":
         note(
             f"{name} has {len(values)} different whole numbers in {len(known)} rows, taken for "

@@ -16,9 +16,15 @@ def read_table(
     scale="auto",
     fill_gaps=False,
     model=None,
-    encoding="utf-8",
+    encoding=None,
     separator=None,
-    decimal=".",
+    decimal=None,
+    thousands=None,
+    na=(),
+    censored=None,
+    dayfirst=None,
+    sheet=None,
+    transpose=None,
 ):
     r"""Read a table from a file as ``gnomon fit`` reads it: a matrix, a target, names of the rows.
 
@@ -29,16 +35,17 @@ def read_table(
     Parameters
     ----------
     path : str or path-like
-        A csv, tsv, parquet, feather, npz, mtx, svmlight or h5ad file.
-    target : str, default=None
-        Column to explain; empty cells are unlabelled.
-    task : {"auto", "classes", "numeric"}, default="auto"
+        A csv, tsv, xlsx, xls, ods, parquet, feather, npz, mtx, svmlight or h5ad file.
+    target : str or sequence of str, default=None
+        Column to explain, or several of numbers or of yes and no; empty cells are unlabelled.
+    task : {"auto", "classes", "numeric", "multilabel"}, default="auto"
         What the target is. "auto" takes texts and integers for classes, and floats for numbers
-        unless they are whole and at most 20 different ones.
+        unless they are whole and at most 20 different ones. Several targets are numbers, or
+        multilabel where all their cells are yes and no, true and false, or 1 and 0.
     unlabelled : str, default=None
         Value of the target that means no label, besides empty cells.
     id : str, default=None
-        Column with the names of the rows.
+        Column with the names of the rows; if None, the first column of texts that all differ.
     ignore : sequence of str, default=()
         Columns to leave out.
     links : str or path-like, default=None
@@ -51,19 +58,39 @@ def read_table(
     fill_gaps : bool, default=False
         Whether gaps get the means of their columns, for models that take none.
     model : str or path-like, default=None
-        A file that ``gnomon fit`` wrote: the table is then prepared as that model's own was, and
-        of the options above only ``fill_gaps`` counts.
-    encoding, separator, decimal : str, default="utf-8", None, "."
-        Of a text file; the separator is found if it is None.
+        A file that ``gnomon fit`` wrote: the table is then read and prepared as that model's own
+        was; of the options above only ``fill_gaps`` counts, those below where they are given.
+    encoding : str, default=None
+        Of a text file; "utf-8" if None.
+    separator : str, default=None
+        Between the cells of a text file; found if None.
+    decimal : {".", ","}, default=None
+        Decimal point; found if None: a comma where all texts of a column fit numbers with one.
+    thousands : {".", ",", "'", " "}, default=None
+        Mark between thousands; found if None, where it is not mistaken for a decimal point.
+    na : str or sequence of str, default=()
+        Cells that mean that there is no value, in all columns, or as "column=word" in one. Empty
+        cells, NA, N/A, NaN, null and #N/A always do; among numbers and dates so do ., -, ?, n.d.,
+        nd, n.a., k.A., missing, unknown and the like.
+    censored : {"half", "gap"}, default=None
+        What "<0.5" is in a column of numbers: half the limit (and ">100" the limit), as with
+        None, or a gap.
+    dayfirst : bool, default=None
+        Whether 03/04/2021 is in April; if None, other dates of the column decide, or else it is.
+    sheet : str or int, default=None
+        Sheet of a workbook, by name or by number from 1; the first if None.
+    transpose : bool, default=None
+        Whether rows of the file are features, named by its first column, and columns samples.
 
     Returns
     -------
     table : named tuple
         ``X``, dense or sparse, with NaN in the gaps; ``y``, texts with None or numbers with NaN
-        where a row has no label, and its ``kind``, "classes" or "numeric"; the names ``ids`` of
-        the rows, from 1 on where no column has them; ``chunks``, numbers with -1 for none;
-        ``links``; and the ``recipe``, whose ``names`` are those of the features. What was not
-        asked for is None.
+        where a row has no label, a column for each of several targets, and its ``kind``,
+        "classes", "numeric" or "multilabel"; the names ``ids`` of the rows, from 1 on where no
+        column has them; ``chunks``, numbers with -1 for none; ``links``; the ``recipe``, whose
+        ``names`` are those of the features; and ``gaps``, the number of empty cells in each
+        column that has any. What was not asked for is None.
 
     Raises
     ------
@@ -79,25 +106,33 @@ def read_table(
     >>> import pathlib, tempfile, gnomon
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "flowers.csv")
-    ...     text = "width,length,kind\n1,2,a\n2,,b\n4,3,\n3,5,a\n"
+    ...     text = "width,length,kind\n1,2,a\n2,?,b\n4,3,\n3,5,a\n"
     ...     size = path.write_text(text)
-    ...     table = gnomon.read_table(path, target="kind")
+    ...     table = gnomon.read_table(path, target="kind", na="?")
     >>> table.X.shape, table.recipe.names
     ((4, 2), ['width', 'length'])
     >>> table.kind, table.y.tolist()
     ('classes', ['a', 'b', None, 'a'])
     """
-    from gnomon.tools.prepare import load_fit, prepare, prepare_again, read_question, without_gaps
+    from gnomon.tools import prepare
     from gnomon.tools.tables import open_table
 
-    table = open_table(path, encoding=encoding, separator=separator, decimal=decimal)
     notes: list[str] = []
+    how = {"encoding": encoding, "separator": separator, "decimal": decimal}
+    how |= {"thousands": thousands, "na": (na,) if isinstance(na, str) else tuple(na) or None}
+    how |= {"censored": censored, "dayfirst": dayfirst, "sheet": sheet, "transpose": transpose}
+    how = {name: value for name, value in how.items() if value is not None}
     if model is None:
         asked = {"target": target, "task": task, "unlabelled": unlabelled, "id": id}
         asked |= {"ignore": tuple(ignore), "links": links, "chunks": chunks, "scale": scale}
-        ready = prepare(table, read_question(asked), notes.append)
+        question = prepare.read_question(asked)
+        table = open_table(path, note=notes.append, **how)
+        question = prepare.named_rows(table, question, notes.append)
+        ready = prepare.prepare(table, question, notes.append)
     else:
-        ready, _ = prepare_again(load_fit(model), table, notes.append)
+        saved = prepare.load_fit(model)
+        table = prepare.open_for(saved, path, notes.append, **how)
+        ready, _ = prepare.prepare_again(saved, table, notes.append)
     for note in dict.fromkeys(notes):
         warnings.warn(note, stacklevel=2)
-    return ready._replace(X=without_gaps(ready.X, ready.recipe)) if fill_gaps else ready
+    return ready._replace(X=prepare.without_gaps(ready.X, ready.recipe)) if fill_gaps else ready

@@ -8,6 +8,7 @@ import codecs
 import difflib
 import io
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -15,13 +16,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gnomon.exceptions import TableError, how_to_install
+
 try:
     import pyarrow as pa
 except ImportError as error:
-    raise ImportError("tables need pyarrow: pip install 'gnomon[cli]'") from error
+    raise ImportError(f"tables need pyarrow: {how_to_install('cli')}") from error
 import pyarrow.compute as pc
-
-from gnomon.exceptions import TableError
 
 # Larger files are read in batches; the matrix then lies in a file of its own.
 STREAM_ABOVE = 2**29
@@ -34,9 +35,38 @@ COMPRESSED = (".gz", ".bz2", ".zst")
 CANDIDATES = (",", ";", "\t", "|")
 # By which times of the day become days.
 MICROSECONDS_OF_A_DAY = 86_400e6
-DEFAULTS = {"encoding": "utf-8", "separator": None, "decimal": "."}
+TEXTS = (".csv", ".tsv", ".tab", ".txt")
+WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+MATRICES = (".npz", ".mtx", ".svmlight", ".svm", ".libsvm", ".h5ad")
+FORMATS = (*WORKBOOKS, ".parquet", ".pq", ".feather", ".arrow", *MATRICES)
+# Cells without a value, in every column: what programs write.
+NO_VALUE = ["", *"NA N/A n/a NaN nan -NaN -nan NULL Null null #N/A #NA #NV <NA>".split()]
+# Cells without a value where the others are numbers or dates, what people write: in a column of
+# texts it may be a level. "none" is not among them, for it can mean zero.
+NO_NUMBER = """. .. ... - -- ? ?? * / na Na n.a. N.A. nd ND n.d. N.D. n/d N/D k.A. missing Missing
+MISSING unknown Unknown UNKNOWN #DIV/0! #VALUE! #REF! #NAME? #NUM!""".split()
+CENSORED = ("half", "gap")
+MARKS = (".", ",", "'", " ")
 # A text that is a number, with its fraction behind a point or a comma.
 NUMBER = re.compile(r"\s*[-+]?[0-9]+([.,][0-9]+)?(e[-+]?[0-9]+)?\s*", re.IGNORECASE)
+
+
+class Reading(NamedTuple):
+    """How a table is read; what is None is found. A table carries the one that was used."""
+
+    encoding: str = "utf-8"
+    separator: str | None = None
+    decimal: str | None = None
+    thousands: str | None = None
+    na: tuple[str, ...] = ()
+    censored: str = "half"
+    dayfirst: bool | None = None
+    sheet: str | int | None = None
+    transpose: bool = False
+
+    def changed(self) -> dict:
+        """What is not as usual."""
+        return {k: v for k, v in self._asdict().items() if v != Reading._field_defaults[k]}
 
 
 class Batch(NamedTuple):
@@ -48,23 +78,31 @@ class Batch(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A file as batches of rows; ``options`` say how a text is read, where not as usual."""
+    """A file as batches of rows; ``options`` say how it was to be read, ``reading`` how it was."""
 
     path: Path
     names: list[str]
     features: list[str]
     batches: Callable[[], Iterable[Batch]]
     streamed: bool = False
-    options: Mapping[str, str] = MappingProxyType({})
+    options: Mapping[str, Any] = MappingProxyType({})
+    reading: Reading = Reading()
 
     def check(self, name, role="column"):
         """The name, if it is one of a column; else an error that says which there are."""
         if name not in self.names:
             raise TableError(
                 f"{self.path} has no {role} {name!r}{_nearest(name, self.names)}; "
-                f"it has {_enumerate(self.names)}"
+                f"it has {_enumerate(self.names)}{self._hint(name)}"
             )
         return name
+
+    def _hint(self, name):
+        """What to say where a row has the name that a column should have."""
+        if self.streamed or not self.names or self.features:
+            return ""
+        is_row = name in as_texts(self.column(self.names[0])).tolist()
+        return "; a row has that name: if rows are the features, say --transpose" if is_row else ""
 
     def column(self, name) -> pa.ChunkedArray:
         """A whole column."""
@@ -74,25 +112,72 @@ class Table(NamedTuple):
         return pa.chunked_array(chunks, parts[0].type)
 
 
-def open_table(path, *, encoding="utf-8", separator=None, decimal=".") -> Table:
-    """The table in a csv, tsv, parquet, feather, npz, mtx, svmlight or h5ad file."""
+def open_table(
+    path, reading=None, *, kinds=MappingProxyType({}), note=lambda text: None, **options
+) -> Table:
+    """The table in a csv, tsv, xlsx, ods, parquet, feather, npz, mtx, svmlight or h5ad file.
+
+    ``options`` are fields of a `Reading` and come before those of ``reading``; ``kinds`` says of
+    columns that are known, as from a fit, whether they hold number, date or text.
+    """
     path = Path(path)
     _check_file(path)
-    _explained(path, lambda: codecs.lookup(encoding))
-    for option, value in (("--separator", separator), ("--decimal", decimal)):
-        if value is not None and len(value) != 1:
-            raise TableError(f"{option} {value!r}; one character is wanted")
-    suffix = _suffix(path)
-    if suffix in READERS:
-        return _checked(READERS[suffix](path))
-    if suffix in (".csv", ".tsv", ".tab", ".txt"):
-        options = {"encoding": encoding, "separator": separator, "decimal": decimal}
-        table = _checked(_read_text(path, suffix, **options))
-        given = {key: value for key, value in options.items() if value != DEFAULTS[key]}
-        return table._replace(options=given)
+    asked = (reading or Reading())._replace(**options)
+    _check_reading(path, asked)
+    read = _read_whole(path, _suffix(path), asked, kinds, note)
+    table = _checked(read)._replace(options=asked.changed())
+    if asked.transpose:
+        from gnomon.tools.transpose import turned
+
+        table = _checked(turned(table))
+    if not table.features:
+        table = _understood(table, kinds, note)
+    return table
+
+
+def _read_whole(path, suffix, asked, kinds, note):
+    """The table by the reader of its format, and how it was read."""
+    if suffix in TEXTS:
+        return _read_text(path, suffix, asked, kinds)
+    if suffix in FORMATS:
+        from gnomon.tools.formats import read_format
+
+        return read_format(path, suffix, asked.sheet, note)._replace(reading=asked)
     raise TableError(
-        f"{path} has the unknown suffix {suffix!r}; accepted are csv, tsv, txt, parquet, feather, "
-        "npz, mtx, svmlight and h5ad"
+        f"{path} has the unknown suffix {suffix!r}; accepted are csv, tsv, txt, xlsx, xls, ods, "
+        "parquet, feather, npz, mtx, svmlight and h5ad"
+    )
+
+
+def _check_reading(path, asked):
+    explained(path, lambda: codecs.lookup(asked.encoding))
+    accepted = {"thousands": (None, *MARKS), "censored": CENSORED}
+    for option in ("separator", "decimal", "thousands", "censored"):
+        value, values = getattr(asked, option), accepted.get(option)
+        if values is None and value is not None and len(value) != 1:
+            raise TableError(f"--{option} {value!r}; one character is wanted")
+        if values is not None and value not in values:
+            shown = ", ".join(repr(v) for v in values if v is not None)
+            raise TableError(f"--{option} {value!r}; accepted are {shown}")
+    if asked.thousands is not None and asked.thousands == asked.decimal:
+        raise TableError(f"--thousands and --decimal are both {asked.decimal!r}; one is not")
+
+
+def _understood(table, kinds, note):
+    """The table with gaps where --na says so, and with numbers and dates that came as texts."""
+    asked, typed = table.reading, _suffix(table.path) not in TEXTS + WORKBOOKS
+    first = next(iter(table.batches()))
+    if not asked.na and (typed or not any(map(may_be_number, first.columns.values()))):
+        return table
+    from gnomon.tools.cells import mended
+
+    return mended(table, first, kinds, note, texts_stay=typed)
+
+
+def may_be_number(column) -> bool:
+    """Whether a column is texts with a digit somewhere; without one there is no number or date."""
+    return column_kind(column) == "text" and bool(
+        pc.any(pc.match_substring_regex(_decoded(column), "[0-9]")).as_py()
     )
 
 
@@ -113,7 +198,7 @@ def _suffix(path):
 
 
 def _checked(table):
-    twice = {name for name in table.names if table.names.count(name) > 1}
+    twice = [name for name, count in Counter(table.names).items() if count > 1]
     if twice:
         raise TableError(
             f"{table.path} has the column {min(twice)!r} more than once; rename one of them"
@@ -121,7 +206,8 @@ def _checked(table):
     return table
 
 
-def _one_batch(path, columns, matrix=None, features=()):
+def one_batch(path, columns, matrix=None, features=()) -> Table:
+    """A table that is in memory, from its columns."""
     n_rows = len(next(iter(columns.values()))) if matrix is None else matrix.shape[0]
     if n_rows == 0:
         raise TableError(f"{path} has no rows")
@@ -129,7 +215,8 @@ def _one_batch(path, columns, matrix=None, features=()):
     return Table(path, list(columns), list(features), lambda: iter([batch]))
 
 
-def _from_arrow(path, data: pa.Table):
+def from_arrow(path, data: pa.Table) -> Table:
+    """A table that is in memory, from one of Arrow."""
     if data.num_rows == 0:
         raise TableError(f"{path} has a header but no rows")
     names = data.column_names
@@ -138,30 +225,61 @@ def _from_arrow(path, data: pa.Table):
     return table._replace(batches=lambda: iter([Batch(data.num_rows, columns)]))
 
 
-def _read_text(path, suffix, encoding, separator, decimal):
+def _read_text(path, suffix, asked, kinds):
     from pyarrow import csv
 
+    reading = asked._replace(separator=explained(path, lambda: _separator(path, suffix, asked)))
     large = path.stat().st_size > STREAM_ABOVE
+    options = _csv_options(csv, reading, kinds, large)
+    if large:
+        schema = explained(path, lambda: csv.open_csv(_source(path), **options).schema)
+        table = stream(path, schema, lambda: csv.open_csv(_source(path), **options))
+        batches = table.batches
+        return table._replace(batches=lambda: map(_without_words, batches()), reading=reading)
+    data = explained(path, lambda: csv.read_csv(path, **options))
+    data = data.rename_columns(_named(explained(path, lambda: data.column_names)))
+    _check_encoding(path, data.schema)
+    (batch,) = from_arrow(path, data).batches()
+    return one_batch(path, _without_words(batch).columns)._replace(reading=reading)
+
+
+def _csv_options(csv, reading, kinds, large):
     # A whole file is read in large blocks: kinds are guessed from the first one. Threads would
     # read ahead of a stream, and hold what they have read.
     block = BATCH_BYTES if large else WHOLE_BYTES
-    options = {
-        "read_options": csv.ReadOptions(encoding=encoding, block_size=block, use_threads=not large),
-        "parse_options": csv.ParseOptions(
-            delimiter=separator
-            or SEPARATORS.get(suffix)
-            or _explained(path, lambda: _sniff(path, encoding)),
-            newlines_in_values=True,
+    return {
+        "read_options": csv.ReadOptions(
+            encoding=reading.encoding, block_size=block, use_threads=not large
         ),
-        "convert_options": csv.ConvertOptions(strings_can_be_null=True, decimal_point=decimal),
+        "parse_options": csv.ParseOptions(delimiter=reading.separator, newlines_in_values=True),
+        "convert_options": csv.ConvertOptions(
+            null_values=[*NO_VALUE, *NO_NUMBER, *reading.na],
+            decimal_point=reading.decimal or ("," if reading.thousands == "." else "."),
+            column_types={name: pa.string() for name in kinds if kinds[name] == "text"},
+        ),
     }
-    if large:
-        schema = _explained(path, lambda: csv.open_csv(_source(path), **options).schema)
-        return _stream(path, schema, lambda: csv.open_csv(_source(path), **options))
-    data = _explained(path, lambda: csv.read_csv(path, **options))
-    data = data.rename_columns(_named(_explained(path, lambda: data.column_names)))
-    _check_encoding(path, data.schema)
-    return _from_arrow(path, data)
+
+
+def _without_words(batch):
+    """The batch of a text file with gaps where a text says that there is no value."""
+    words = pa.array(NO_VALUE)
+
+    def emptied(column):
+        if column_kind(column) != "text":
+            return column
+        return pc.if_else(pc.is_in(column, value_set=words), None, column)
+
+    return batch._replace(columns={n: emptied(column) for n, column in batch.columns.items()})
+
+
+def _separator(path, suffix, asked):
+    """The one asked for, that of the suffix, or the one that the first line has most of."""
+    line = _first_line(path, asked.encoding)
+    if asked.separator is not None and (
+        asked.separator in line or asked.separator not in CANDIDATES
+    ):
+        return asked.separator
+    return SEPARATORS.get(suffix) or max(CANDIDATES, key=line.count)
 
 
 def _source(path):
@@ -170,12 +288,12 @@ def _source(path):
     return path if compressed else pa.memory_map(str(path))
 
 
-def _sniff(path, encoding):
-    """The separator that the first line has most of."""
+def _first_line(path, encoding):
+    """The first line without what stands in quotes."""
     with pa.input_stream(str(path), compression="detect") as stream:
         start = stream.read(2**16)
     line = io.StringIO(start.decode(encoding, errors="replace")).readline()
-    return max(CANDIDATES, key=line.count)
+    return re.sub('"[^"]*"', "", line)
 
 
 def _named(names):
@@ -192,7 +310,7 @@ def _check_encoding(path, schema):
             )
 
 
-def _explained(path, read):
+def explained(path, read):
     """The result of reading, or the reader's complaint as one sentence."""
     try:
         return read()
@@ -203,53 +321,18 @@ def _explained(path, read):
         raise TableError(f"{path} cannot be read: {text}") from error
 
 
-def _stream(path, schema, pieces):
+def stream(path, schema, pieces) -> Table:
     """A table whose batches are read when they are asked for."""
-    names = _named(_explained(path, lambda: schema.names))
+    names = _named(explained(path, lambda: schema.names))
     _check_encoding(path, schema)
 
     def batches() -> Iterator[Batch]:
-        reader = _explained(path, pieces)
-        while (piece := _explained(path, lambda: next(reader, None))) is not None:
+        reader = explained(path, pieces)
+        while (piece := explained(path, lambda: next(reader, None))) is not None:
             columns = [pa.chunked_array([column]) for column in piece.columns]
             yield Batch(piece.num_rows, dict(zip(names, columns, strict=True)))
 
     return Table(path, names, [], batches, streamed=True)
-
-
-def _read_parquet(path):
-    from pyarrow import parquet
-
-    file = _explained(path, lambda: parquet.ParquetFile(path))
-    size = sum(file.metadata.row_group(i).total_byte_size for i in range(file.num_row_groups))
-    if size <= STREAM_ABOVE:
-        return _from_arrow(path, _explained(path, file.read))
-    return _stream(path, file.schema_arrow, lambda: file.iter_batches(batch_size=BATCH_ROWS))
-
-
-def _read_feather(path):
-    from pyarrow import feather, ipc
-
-    if path.stat().st_size <= STREAM_ABOVE:
-        return _from_arrow(path, _explained(path, lambda: feather.read_table(path)))
-    file = _explained(path, lambda: ipc.open_file(pa.memory_map(str(path))))
-    numbers = range(file.num_record_batches)
-    return _stream(path, file.schema, lambda: (file.get_batch(i) for i in numbers))
-
-
-def _read_matrix(path):
-    from gnomon.tools.matrices import read_matrix
-
-    matrix, columns, features = read_matrix(path, _suffix(path))
-    return _one_batch(path, columns, matrix, features)
-
-
-READERS: dict[str, Callable[[Path], Table]] = {
-    ".parquet": _read_parquet,
-    ".pq": _read_parquet,
-    ".feather": _read_feather,
-    ".arrow": _read_feather,
-} | dict.fromkeys([".npz", ".mtx", ".svmlight", ".svm", ".libsvm", ".h5ad"], _read_matrix)
 
 
 def _nearest(name, names):
@@ -317,12 +400,12 @@ def _as_days(column):
     """Dates and durations in days, times of the day in hours."""
     kind = column.type
     if pa.types.is_duration(kind):
-        column, per_unit = column.cast(pa.duration("us")), MICROSECONDS_OF_A_DAY
+        column, per_unit = column.cast(pa.duration("us"), safe=False), MICROSECONDS_OF_A_DAY
     elif pa.types.is_time(kind):
-        column, per_unit = column.cast(pa.time64("us")), MICROSECONDS_OF_A_DAY / 24
+        column, per_unit = column.cast(pa.time64("us"), safe=False), MICROSECONDS_OF_A_DAY / 24
     else:
         zone = getattr(kind, "tz", None)
-        column, per_unit = column.cast(pa.timestamp("us", zone)), MICROSECONDS_OF_A_DAY
+        column, per_unit = column.cast(pa.timestamp("us", zone), safe=False), MICROSECONDS_OF_A_DAY
     micros = column.cast(pa.int64()).cast(pa.float64(), safe=False)
     return np.array(micros.to_numpy(zero_copy_only=False), dtype=float) / per_unit
 

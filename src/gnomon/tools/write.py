@@ -2,19 +2,76 @@
 
 import sys
 from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from gnomon.exceptions import TableError
 from gnomon.inference.checkpoint import atomic_file
 from gnomon.linalg.data import slices
-from gnomon.tools.recipe import Recipe, indicators_of
-from gnomon.tools.tables import BATCH_ROWS, MICROSECONDS_OF_A_DAY, NUMBER, as_numbers, as_texts
+from gnomon.tools.recipe import Feature, Recipe, indicators_of
+from gnomon.tools.tables import (
+    BATCH_ROWS,
+    COMPRESSED,
+    MICROSECONDS_OF_A_DAY,
+    NUMBER,
+    as_numbers,
+    as_texts,
+    column_kind,
+)
 
 # A spreadsheet runs cells that begin like this; a quote before them keeps them text. Numbers,
 # as the class -1, do no harm.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
+PARQUET = (".parquet", ".pq")
+# The files of a fit.
+MODEL, REPORT = "model.gnomon", "report.html"
+TABLES = ("embedding.csv", "embedding.parquet", "predictions.csv", "predictions.parquet")
+
+
+def suffix_for(path) -> str:
+    """The suffix of what is written about a table: parquet for parquet, else csv."""
+    return ".parquet" if path.suffix.lower() in PARQUET else ".csv"
+
+
+def stem_of(path) -> str:
+    """The name of a table without its suffix, and that of its compression."""
+    return Path(path.stem).stem if path.suffix.lower() in COMPRESSED else path.stem
+
+
+def named_after(path, ending) -> Path:
+    """A file in the working directory for what a model says of a table."""
+    return Path(f"{stem_of(path)}-{ending}{suffix_for(path)}")
+
+
+def place(path, out=None) -> Path:
+    """The folder for a fit: the one given, or one named after the table that holds nothing else."""
+    folder = Path(f"{stem_of(path)}-map") if out is None else Path(out)
+    if folder.exists() and not folder.is_dir():
+        raise TableError(f"{folder} is a file; a folder is wanted, name one with --out")
+    if out is None and folder.exists() and not (folder / MODEL).exists() and any(folder.iterdir()):
+        raise TableError(
+            f"the folder {folder} holds something else than a result of gnomon fit; "
+            "name another one with --out"
+        )
+    return folder
+
+
+def make_folder(out) -> Path:
+    """The folder, made if it is not there."""
+    folder = place(None, out)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def clear(folder):
+    """Remove what an earlier fit left: it is not of the model that is written now."""
+    if (folder / MODEL).exists():
+        for name in (*TABLES, REPORT):
+            (folder / name).unlink(missing_ok=True)
 
 
 def write_batches(path, batches: Iterable[dict]):
@@ -22,18 +79,22 @@ def write_batches(path, batches: Iterable[dict]):
 
     The path "-" is csv on standard output.
     """
-    tables = (pa.table({k: pa.array(v, from_pandas=True) for k, v in b.items()}) for b in batches)
+    tables = (pa.table({name: _arrow(v) for name, v in batch.items()}) for batch in batches)
     if str(path) == "-":
         _write_csv(sys.stdout.buffer, tables)
         return path
-    if not str(path).endswith((".csv", ".tsv", ".txt", ".parquet", ".pq")):
+    if not str(path).endswith((".csv", ".tsv", ".txt", *PARQUET)):
         raise TableError(f"--out {path}: accepted are csv and parquet files, or - for the screen")
     with atomic_file(path) as file:
-        if str(path).endswith((".parquet", ".pq")):
+        if str(path).endswith(PARQUET):
             _write_parquet(file, tables)
         else:
             _write_csv(file, tables, "\t" if str(path).endswith(".tsv") else ",")
     return path
+
+
+def _arrow(values):
+    return values if isinstance(values, pa.Array) else pa.array(values, from_pandas=True)
 
 
 def row_batches(n_rows, rows=None):
@@ -53,6 +114,8 @@ def latent(model, X):
 
 def embedding_batches(model, X, ids, target=None):
     """Names of the rows, coordinates, their standard deviations, and the target if given."""
+    # As a whole: a part without a label would have another type than the rest.
+    target = {name: _arrow(values) for name, values in (target or {}).items()}
     for part in row_batches(X.shape[0]):
         Z, covariance = latent(model, X[part])
         columns = {"row": ids[part]}
@@ -60,79 +123,194 @@ def embedding_batches(model, X, ids, target=None):
         if covariance is not None:
             sd = np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
             columns |= {f"sd{j + 1}": sd[:, j] for j in range(Z.shape[1])}
-        yield columns | {name: values[part] for name, values in (target or {}).items()}
+        yield columns | {name: values[part] for name, values in target.items()}
 
 
-def prediction_batches(model, X, ids, rows=None):
+def prediction_batches(model, X, ids, rows=None, *, kind=None, names=()):
     """`prediction_columns` of all rows, or of the given ones, part by part."""
     for part in row_batches(X.shape[0], rows):
-        yield prediction_columns(model, X[part], ids[part])
+        yield {"row": ids[part]} | prediction_columns(model, X[part], kind, names)
 
 
-def prediction_columns(model, X, ids) -> dict:
-    """Names of the rows, their predictions, and for classes the probabilities."""
+def prediction_columns(model, X, kind=None, names=()) -> dict:
+    """Predictions: of classes with probabilities, of numbers with standard deviations.
+
+    Several targets have a column each, called by their ``names``.
+    """
+    if kind == "numeric":
+        predicted, sd = model.predict(X, return_std=True)
+        return _named({"predicted": predicted, "sd": sd}, names)
     predicted = np.asarray(model.predict(X))
+    if kind == "multilabel":
+        return _named({"predicted": predicted} | _label_scores(model, X), names)
+    if not hasattr(model, "predict_proba"):
+        return {"predicted": predicted}
+    proba = np.asarray(model.predict_proba(X))
+    columns = {"predicted": predicted, "probability": proba.max(axis=1)}
+    return columns | {f"p({name})": p for name, p in zip(model.classes_, proba.T, strict=True)}
+
+
+def _named(parts, names):
+    """Each part as a column, or, of several targets, as a column for each of them."""
+    if all(np.ndim(values) == 1 for values in parts.values()):
+        return parts
+    return {f"{part} {n}": v[:, k] for k, n in enumerate(names) for part, v in parts.items()}
+
+
+def _label_scores(model, X):
+    """How much a model is for each of several labels: a probability, a score, or nothing."""
     if hasattr(model, "predict_proba"):
-        proba = np.asarray(model.predict_proba(X))
-        names = [f"p({name})" for name in model.classes_]
-        columns = {"row": ids, "predicted": predicted, "probability": proba.max(axis=1)}
-        return columns | dict(zip(names, proba.T, strict=True))
-    return {"row": ids, "predicted": predicted}
+        return {"probability": model.predict_proba(X)}
+    if hasattr(model, "predict_distribution"):
+        return {"score": np.clip(model.predict_distribution(X).mean, 0, 1)}
+    return {}
 
 
-def imputed_columns(recipe: Recipe, table, filled, deviations) -> dict:
-    """The columns of the table with their gaps filled; beside them how sure each filling is."""
+class Filling(NamedTuple):
+    """A column with its gaps filled, how sure that is where it had gaps, and how many they were."""
+
+    column: pa.Array
+    beside: str
+    sureness: np.ndarray
+    n_gaps: int
+
+
+def fillings(recipe: Recipe, table, filled, deviations, *, within_range=True) -> dict[str, Filling]:
+    """For each column of the table that has gaps, the column without them, in its own type."""
     (batch,) = table.batches()
     if recipe.matrix_names:
-        return _imputed_matrix(recipe, batch.matrix, filled, deviations)
-    parts, stop = {}, 0
+        return _matrix_fillings(recipe, batch.matrix, filled, deviations, within_range)
+    found, stop = {}, 0
     for feature in recipe.features:
         start, stop = stop, stop + len(feature.names)
-        parts[feature.column] = feature, filled[:, start:stop], deviations[:, start:stop]
+        column, parts = batch.columns[feature.column], filled[:, start:stop]
+        if feature.kind == "category":
+            filling = _filled_category(feature, column, parts)
+        else:
+            filling = _filled(feature, column, parts[:, 0], deviations[:, start], within_range)
+        if filling.n_gaps:
+            found[feature.column] = filling
+    return found
+
+
+def imputed_columns(recipe: Recipe, table, filled, *, with_sureness=True) -> dict:
+    """The columns of the table, those with gaps filled, with how sure that is beside them."""
+    (batch,) = table.batches()
+    given = batch.columns
+    if recipe.matrix_names:
+        given = {name: batch.matrix[:, j] for j, name in enumerate(recipe.matrix_names)}
     columns: dict = {}
-    for name, column in batch.columns.items():
-        columns |= _imputed(column, *parts[name]) if name in parts else {name: column}
+    for name, column in given.items():
+        if name in filled:
+            columns |= beside(name, filled[name], given, with_sureness)
+        else:
+            columns[name] = column
     return columns
 
 
-def _imputed_matrix(recipe, matrix, filled, deviations):
-    raw = recipe.matrix_scale is None
-    scale, center = (1.0, 0.0) if raw else (recipe.matrix_scale, recipe.matrix_center)
-    values, columns = filled * scale + center, {}
+def beside(name, filling: Filling, given, with_sureness=True) -> dict:
+    """A filled column and, if wanted, the one beside it, whose name must be free."""
+    if not with_sureness:
+        return {name: filling.column}
+    if filling.beside in given:
+        raise TableError(f"the table has a column {filling.beside!r} already; rename it")
+    return {name: filling.column, filling.beside: filling.sureness}
+
+
+def _matrix_fillings(recipe, matrix, filled, deviations, within_range):
+    found = {}
     for j, name in enumerate(recipe.matrix_names):
-        columns[name] = values[:, j]
-        gaps = np.isnan(matrix[:, j])
-        if gaps.any():
-            columns[f"{name} (sd)"] = np.where(gaps, (deviations * scale)[:, j], np.nan)
-    return columns
+        column = pa.chunked_array([pa.array(matrix[:, j])])
+        parts = (filled[:, j], deviations[:, j])
+        filling = _filled(_matrix_feature(recipe, j), column, *parts, within_range)
+        if filling.n_gaps:
+            found[name] = filling
+    return found
 
 
-def _imputed(column, feature, filled, deviations):
-    """A column with its gaps filled, and the standard deviations where it had any."""
-    if feature.kind == "category":
-        return _imputed_category(feature, column, filled)
-    raw = as_numbers(column)
-    gaps = np.isnan(raw)
-    values = np.where(gaps, filled[:, 0] * feature.scale + feature.center, raw)
-    if feature.kind == "date":
-        values = (values * MICROSECONDS_OF_A_DAY).astype("M8[us]")
-    if not gaps.any():
-        return {feature.column: values}
-    sd = np.where(gaps, deviations[:, 0] * feature.scale, np.nan)
-    return {feature.column: values, f"{feature.column} (sd)": sd}
+def _matrix_feature(recipe, j):
+    """The column j of a matrix as a feature; early files do not know its range."""
+    raw, seen = recipe.matrix_scale is None, recipe.matrix_low is not None
+    scaling = (0.0, 1.0) if raw else (recipe.matrix_center[j], recipe.matrix_scale[j])
+    center, scale = (np.array([part]) for part in scaling)
+    feature = Feature(recipe.matrix_names[j], "number", [], center, scale)
+    if not seen:
+        return feature
+    low, high = float(recipe.matrix_low[j]), float(recipe.matrix_high[j])
+    return feature._replace(low=low, high=high, whole=bool(recipe.matrix_whole[j]))
 
 
-def _imputed_category(feature, column, filled):
+def _filled(feature, column, filled, deviations, within_range) -> Filling:
+    """Numbers or dates; within what the fit has seen, whole where all were."""
+    gaps = np.isnan(as_numbers(column))
+    values = filled * feature.scale + feature.center
+    if within_range or feature.boolean:
+        values = np.clip(values, feature.low, feature.high)
+    typed = _typed(values, feature, column.type)
+    whole = _with_gaps_filled(column, gaps, typed)
+    sd = np.where(gaps, deviations * feature.scale, np.nan)
+    return Filling(whole, f"{feature.column} (sd)", sd, int(gaps.sum()))
+
+
+def _filled_category(feature, column, filled) -> Filling:
     """The level whose indicator is highest; its value, cut to [0, 1], says how sure."""
-    texts = as_texts(column)
-    known = set(feature.levels)
-    gaps = np.array([text not in known for text in texts])
+    gaps = np.array([text is None for text in as_texts(column)])
     indicators = np.clip(indicators_of(feature, filled), 0, 1)
     best = np.array(feature.levels, dtype=object)[indicators.argmax(axis=1)]
-    columns = {feature.column: np.where(gaps, best, texts)}
-    if gaps.any():
-        columns[f"{feature.column} (share)"] = np.where(gaps, indicators.max(axis=1), np.nan)
-    return columns
+    if column_kind(column) != "text":
+        column = pa.chunked_array([pa.array(as_texts(column), pa.string())])
+    whole = _with_gaps_filled(column, gaps, pa.array(best, pa.string()))
+    share = np.where(gaps, indicators.max(axis=1), np.nan)
+    return Filling(whole, f"{feature.column} (share)", share, int(gaps.sum()))
+
+
+def _with_gaps_filled(column, gaps, values):
+    """The column in its own type, with values where there are gaps and itself elsewhere."""
+    kind = column.type
+    if pa.types.is_null(kind):
+        return values
+    if pa.types.is_dictionary(kind):
+        plain = _with_gaps_filled(column.cast(kind.value_type), gaps, values)
+        return pa.array(plain.to_pylist(), kind)
+    return pc.if_else(pa.array(gaps), values.cast(kind), column)
+
+
+def _typed(values, feature, kind):
+    """Numbers as a type of columns has them: the way back from `as_numbers`."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if pa.types.is_null(kind):
+        kind = _usual_type(feature)
+    if pa.types.is_boolean(kind):
+        return pa.array(values >= 0.5)
+    if feature.whole or pa.types.is_integer(kind) or pa.types.is_date(kind):
+        values = np.rint(values)
+    if pa.types.is_temporal(kind):
+        return _times(values, kind)
+    if pa.types.is_integer(kind):
+        bounds = np.iinfo(kind.to_pandas_dtype())
+        values = np.clip(values, bounds.min, bounds.max)
+    return pa.array(values).cast(kind, safe=False)
+
+
+def _usual_type(feature):
+    """For a column without a value, which has no type of its own."""
+    if feature.kind == "date":
+        return pa.date32() if feature.whole else pa.timestamp("us")
+    if feature.boolean:
+        return pa.bool_()
+    return pa.int64() if feature.whole else pa.float64()
+
+
+def _times(values, kind):
+    """Dates and durations from days, times of the day from hours."""
+    micros = values * MICROSECONDS_OF_A_DAY
+    if pa.types.is_duration(kind):
+        unit = pa.duration("us")
+    elif pa.types.is_time(kind):
+        micros, unit = np.clip(micros / 24, 0, MICROSECONDS_OF_A_DAY - 1), pa.time64("us")
+    else:
+        unit = pa.timestamp("us", getattr(kind, "tz", None))
+    return pa.array(np.rint(micros).astype(np.int64)).cast(unit).cast(kind, safe=False)
 
 
 def _write_csv(file, tables, separator=","):

@@ -51,7 +51,7 @@ OUTPUTS, LATENT = np.arange(d, d + c), np.arange(d + c, d + c + q)
 
 
 def test_outputs_are_the_conditional_of_the_joint_gaussian(model, X):
-    given = predict.outputs_given(model, X)
+    given = predict.placed(model, X)[0]
     for i, row in enumerate(rows_given(X)):
         mean, covariance = conditional(model, row, OUTPUTS)
         assert_allclose(given.mean[i], mean, atol=1e-9)
@@ -81,7 +81,7 @@ def test_coordinates_are_the_means_given_x_alone(model, X):
 
 def test_the_density_of_outputs_is_that_of_those_seen(model, X, gappy):
     _, Y, observed = gappy
-    actual = predict.log_density(predict.outputs_given(model, X), Y, observed)
+    actual = predict.log_density(predict.placed(model, X)[0], Y, observed)
     for i, row in enumerate(rows_given(X)):
         mean, covariance = conditional(model, row, OUTPUTS)
         o = observed[i]
@@ -93,7 +93,7 @@ def test_the_density_of_outputs_is_that_of_those_seen(model, X, gappy):
 
 def test_outputs_are_filled_by_their_means_given_the_others(model, X, gappy):
     _, Y, observed = gappy
-    values, deviations = predict.fill(predict.outputs_given(model, X), Y, observed)
+    values, deviations = predict.fill(predict.placed(model, X)[0], Y, observed)
     assert_allclose(values[observed], Y[observed])
     assert np.all(deviations[observed] == 0)
     for i, row in enumerate(rows_given(X, Y, observed)):
@@ -105,7 +105,7 @@ def test_outputs_are_filled_by_their_means_given_the_others(model, X, gappy):
 
 def test_log_odds_are_densities_of_the_code_vectors(model, X, rng):
     code_vectors = rng.normal(size=(4, c))
-    given = predict.outputs_given(model, X)
+    given = predict.placed(model, X)[0]
     log_odds = predict.class_log_odds(*given, code_vectors)
     for i in range(n):
         density = multivariate_normal(given.mean[i], given.covariances[given.pattern[i]])
@@ -121,6 +121,24 @@ def test_a_known_output_moves_the_completed_posterior_by_its_surprise(model, gap
     scale = model.latent_scale
     assert_allclose(covariances[0] * np.outer(scale, scale), model.latent_covariance)
     known, _ = predict.completed_posterior(model, X, Y, ~nothing)
-    surprise = Y - predict.outputs_given(model, X).mean
+    surprise = Y - predict.placed(model, X)[0].mean
     W_y = model.state.W_y / model.state.sigma2_y[:, None]
     assert_allclose((known - without) * scale, surprise @ W_y @ model.latent_covariance, atol=1e-9)
+
+
+def test_the_widening_is_what_residuals_show_over_what_the_model_says(model, X, gappy):
+    _, Y, observed = gappy
+    given = predict.placed(model, X)[0]
+    found = predict.widening(given, Y, observed, np.ones(n), q)
+    for k in range(c):
+        seen = observed[:, k]
+        freedom = seen.sum() - q - 1
+        shown = np.sum((Y - given.mean)[seen, k] ** 2) / (freedom - 2)
+        said = given.covariances[given.pattern][seen, k, k].mean()
+        assert_allclose(found[k], shown / said)
+
+
+def test_an_output_that_no_row_has_is_not_widened(model, X, gappy):
+    nothing = np.zeros((n, c), dtype=bool)
+    given = predict.placed(model, X)[0]
+    assert_allclose(predict.widening(given, gappy[1], nothing, np.ones(n), q), 1)

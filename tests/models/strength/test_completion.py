@@ -167,7 +167,7 @@ def test_probabilities_of_classes_are_widened_by_what_rows_left_out_ask_for(clas
     F, outputs, code_vectors = classes
     ones = np.ones(24)
     fit = complete(F, outputs, ones)
-    found = predictive_covariance(fit, outputs, ones)
+    found, _ = predictive_covariance(fit, outputs, ones)
     sphere = np.trace(fit.covariance) / 3 * np.eye(3)
     halfway = (fit.covariance + sphere) / 2
     factor = found[0, 0] / halfway[0, 0]
@@ -181,16 +181,38 @@ def test_labels_that_x_does_not_predict_get_even_probabilities(classes, rng):
     _, outputs, code_vectors = classes
     F, ones = rng.standard_normal((24, 60)), np.ones(24)
     fit = complete(F, outputs, ones)
-    covariance = predictive_covariance(fit, outputs, ones)
+    covariance, _ = predictive_covariance(fit, outputs, ones)
     odds = gaussian_log_odds(rng.standard_normal((200, 60)) @ fit.B, covariance, code_vectors)
     P = np.exp(odds) / np.exp(odds).sum(axis=1, keepdims=True)
     assert P.max(axis=1).mean() < 0.4
 
 
-def test_the_covariance_of_numbers_is_that_of_their_residuals(rows):
+def test_numbers_have_the_variances_of_their_residuals_widened_as_few_rows_show_them(rows):
     F, Y, observed, ones = rows
     fit = completed(F, Y, observed, ones)
-    assert predictive_covariance(fit, Outputs(Y, observed), ones) is fit.covariance
+    found, _ = predictive_covariance(fit, Outputs(Y, observed), ones)
+    freedom = observed.sum(axis=0) - 1
+    expected = np.nanmean(fit.residuals**2, axis=0) * freedom / (freedom - 2)
+    assert_allclose(np.diagonal(found), expected)
+
+
+def test_numbers_keep_their_correlations(rows):
+    F, Y, observed, ones = rows
+    fit = completed(F, Y, observed, ones)
+    found, _ = predictive_covariance(fit, Outputs(Y, observed), ones)
+    assert_allclose(correlations(found), correlations(fit.covariance))
+
+
+def test_numbers_that_are_all_alike_keep_their_covariance(rng):
+    F, Y = rng.standard_normal((6, p)), np.zeros((6, 2))
+    observed, ones = np.ones((6, 2), dtype=bool), np.ones(6)
+    fit = completed(F, Y, observed, ones)
+    assert_allclose(predictive_covariance(fit, Outputs(Y, observed), ones)[0], fit.covariance)
+
+
+def correlations(C):
+    scale = np.sqrt(np.diagonal(C))
+    return C / np.outer(scale, scale)
 
 
 def test_a_class_without_a_row_here_does_not_shift_the_others(classes):
@@ -199,5 +221,5 @@ def test_a_class_without_a_row_here_does_not_shift_the_others(classes):
     some = outputs.rows(there)
     renumbered = some._replace(labels=np.unique(some.labels, return_inverse=True)[1])
     fit = complete(F[there], renumbered, ones[there])
-    expected = predictive_covariance(fit, renumbered, ones[there])
-    assert_allclose(predictive_covariance(fit, some, ones[there]), expected)
+    expected, _ = predictive_covariance(fit, renumbered, ones[there])
+    assert_allclose(predictive_covariance(fit, some, ones[there])[0], expected)

@@ -7,7 +7,7 @@ from sklearn.datasets import load_iris
 from sklearn.decomposition import FastICA
 
 import gnomon
-from gnomon.tools.compare.candidates import CANDIDATES, choose, make_pipeline_for
+from gnomon.tools.compare.candidates import CANDIDATES, choose, make_pipeline_for, sizes_for
 from gnomon.tools.compare.scoring import read_problem
 
 PEERS = ("PCA", "whitened PCA", "LDA", "PLS", "PPCA", "kernel PCA", "NCA")
@@ -82,3 +82,20 @@ def test_models_that_do_not_apply_are_named_with_their_reason():
     assert "PCA" in {candidate.name for candidate in chosen}
     with pytest.raises(ValueError, match="models: none applies here"):
         choose(problem, ["PRPCA"])
+
+
+@pytest.mark.parametrize("model", ["DCAGM", "BSDR"])
+@pytest.mark.parametrize("d, standardize", [(400, False), (20, True)])
+def test_components_are_not_standardized_again(model, d, standardize, rng):
+    """Units of their own would give the last components the weight of the first."""
+    problem = read_problem(rng.standard_normal((30, d)), np.arange(30) % 2)
+    (candidate,), _ = choose(problem, [model])
+    pipeline = make_pipeline_for(candidate, problem, 2, np.ones(30, bool))
+    assert pipeline[-1].standardize is standardize
+
+
+def test_what_is_slow_is_tried_in_one_size_only(rng):
+    problem = read_problem(rng.standard_normal((30, 12)), np.arange(30) % 2)
+    umap, pca = (next(c for c in CANDIDATES if c.name == name) for name in ("UMAP", "PCA"))
+    assert sizes_for(umap, problem, (2, 5, 10), 24) == [2]
+    assert sizes_for(pca, problem, (2, 5, 10), 24) == [2, 5, 10]

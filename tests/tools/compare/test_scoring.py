@@ -1,48 +1,92 @@
-"""Splits, measures, and the score of a model's own predictions."""
+"""Splits, measures and their intervals."""
 
 import numpy as np
-import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import binomtest
-from sklearn.base import clone
-from sklearn.datasets import load_diabetes, load_iris
+from sklearn.datasets import load_iris
 from sklearn.metrics import accuracy_score, f1_score, r2_score
 from sklearn.model_selection import KFold
 
-import gnomon
-from gnomon.tools.compare import scoring
 from gnomon.tools.compare.scoring import (
-    held_out,
+    Deadline,
+    interval,
     labelled_splits,
     measure,
     nearest_rows,
+    pool,
     predict,
     read_problem,
+    root_mean_square,
     row_splits,
+    row_sums,
+    smallest_good,
+    why_size,
     wilson,
 )
 
 
+def of(y, kind="auto"):
+    return read_problem(np.zeros((len(y), 2)), y, target=kind)
+
+
 def test_measures_are_those_of_scikit_learn(rng):
     y, guess = rng.integers(3, size=30), rng.integers(3, size=30)
-    assert_allclose(measure("classes", y, guess), accuracy_score(y, guess))
+    assert_allclose(measure(of(y), y, guess), accuracy_score(y, guess))
     labels, marks = rng.integers(2, size=(30, 4)), rng.integers(2, size=(30, 4))
     expected = f1_score(labels, marks, average="macro")
-    assert_allclose(measure("multilabel", labels, marks), expected)
-    values, guesses = rng.standard_normal((30, 2)), rng.standard_normal((30, 2))
-    assert_allclose(measure("numeric", values, guesses), r2_score(values, guesses))
-    assert_allclose(
-        measure("numeric", values[:, 0], guesses[:, 0]), r2_score(values[:, 0], guesses[:, 0])
+    assert_allclose(measure(of(labels), labels, marks), expected)
+    values, guesses = 1e6 + rng.standard_normal((30, 2)), 1e6 + rng.standard_normal((30, 2))
+    assert_allclose(measure(of(values), values, guesses), r2_score(values, guesses))
+    first, guessed = values[:, 0], guesses[:, 0]
+    assert_allclose(measure(of(first), first, guessed), r2_score(first, guessed))
+
+
+def test_numbers_have_an_error_in_their_units_with_an_interval(rng):
+    y = rng.standard_normal(200)
+    guess = y + 0.1 * rng.standard_normal(200)
+    sums = row_sums(of(y), y, guess)
+    value, low, high = root_mean_square(sums)
+    assert_allclose(value, np.sqrt(np.mean((y - guess) ** 2)))
+    assert 0.08 < low < value < high < 0.12
+    assert 0.97 < interval("numeric", sums)[0] < measure(of(y), y, guess)
+
+
+def test_a_row_that_is_predicted_three_times_is_one_row():
+    y = np.repeat([0, 1], 10)
+    rows = np.tile(np.arange(20), 3)
+    guess = np.where(np.arange(60) < 30, y[rows], 1 - y[rows])
+    distinct, sums = pool(rows, row_sums(of(y), y[rows], guess))
+    assert distinct.tolist() == list(range(20))
+    assert sums.ravel().tolist() == [2 / 3] * 10 + [1 / 3] * 10
+    assert_allclose(interval("classes", sums), wilson(10, 20))
+
+
+def test_fifteen_right_answers_do_not_make_certainty():
+    y = np.repeat([0, 1, 2], 5)
+    low, high = interval("classes", row_sums(of(y), y, y))
+    assert 0.75 < low < 0.85
+    assert high == 1
+
+
+def test_the_smallest_size_that_is_as_good_is_chosen_and_said():
+    scores = {2: 0.93, 5: 0.95, 10: 0.955}
+    assert smallest_good(scores, scores.values()) == 5
+    assert why_size(scores, 5) == (
+        "5 is the smallest of 2, 5, 10 that scores within 0.02 of the best (10: +0.005)."
     )
+    assert why_size(scores, 10) == "10 scores best of 2, 5, 10."
+    assert why_size({2: 0.9}, 2) == "2 alone was tried."
 
 
-@pytest.mark.parametrize("kind", ["classes", "numeric", "multilabel"])
-def test_measures_take_many_truths_at_once(rng, kind):
-    shape = (20, 3) if kind == "multilabel" else (20,)
-    truths = rng.integers(2, size=(5, *shape)).astype(float)
-    guess = rng.integers(2, size=shape).astype(float)
-    expected = [measure(kind, truth, guess) for truth in truths]
-    assert_allclose(measure(kind, truths, guess), expected)
+def test_a_deadline_is_over_when_its_seconds_are():
+    now = [0.0]
+    until = Deadline(5, clock=lambda: now[0])
+    assert not until()
+    now[0] = 4.0
+    assert until.left == 1
+    now[0] = 5.0
+    assert until(1, None, 0.0)
+    assert not Deadline()()
 
 
 def test_nearest_rows_are_the_nearest(rng):
@@ -64,10 +108,10 @@ def test_five_neighbours_vote_for_numbers(rng):
     assert_allclose(predict("nearest", "numeric", Z, y, np.array([[2.0]])), [2.0])
 
 
-def iris(some=True):
+def iris():
     X, y = load_iris(return_X_y=True)
     names = np.array(["a", "b", "c"], dtype=object)[y]
-    return X, np.where(np.arange(150) % 3 < 2, names, None) if some else names
+    return X, np.where(np.arange(150) % 3 < 2, names, None)
 
 
 def test_whole_numbers_that_are_told_to_be_numbers_are_split_as_such():
@@ -99,82 +143,3 @@ def test_rows_are_split_as_scikit_learn_does():
 def test_the_interval_of_a_share_is_wilsons():
     expected = binomtest(37, 50).proportion_ci(method="wilson")
     assert_allclose(wilson(37, 50), [expected.low, expected.high], atol=1e-4)
-
-
-def test_the_held_out_score_is_that_of_a_loop_by_hand():
-    X, y = iris()
-    model = gnomon.SPPCA(2, supervision=0.5)
-    score = held_out(model, X, y, "classes")
-    hits, rows = 0, 0
-    for train, test in gnomon.SemiSupervisedSplit(5).split(X, y):
-        hits += np.sum(clone(model).fit(X[train], y[train]).predict(X[test]) == y[test])
-        rows += len(test)
-    assert (score.name, score.n_rows) == ("accuracy", rows)
-    assert_allclose(score.value, hits / rows)
-    assert score.low < score.value < score.high
-    assert_allclose(score.baseline, 1 / 3, atol=0.01)
-    assert score.control < 0.5
-
-
-def test_the_control_is_the_score_of_permuted_labels():
-    X, y = iris()
-    shuffled, known = y.copy(), np.flatnonzero([label is not None for label in y])
-    shuffled[known] = y[np.random.default_rng(0).permutation(known)]
-    model = gnomon.SPPCA(2, supervision=0.5)
-    by_hand = held_out(model, X, shuffled, "classes")
-    assert_allclose(held_out(model, X, y, "classes").control, by_hand.value)
-
-
-def test_numbers_are_scored_with_an_interval_by_resampling():
-    X, y = load_diabetes(return_X_y=True)
-    model = gnomon.SPPCA(2, supervision=0.5, target="numeric")
-    score = held_out(model, X, np.where(np.arange(len(y)) % 2, y, np.nan), "numeric")
-    truth, guess = [], []
-    halved = np.where(np.arange(len(y)) % 2, y, np.nan)
-    for train, test in gnomon.SemiSupervisedSplit(5).split(X, halved):
-        truth.append(y[test])
-        guess.append(clone(model).fit(X[train], halved[train]).predict(X[test]))
-    assert score.name == "R²"
-    assert_allclose(score.value, r2_score(np.concatenate(truth), np.concatenate(guess)))
-    assert 0.25 < score.low < score.value < score.high < 0.6
-    assert score.control < 0.05
-
-
-def test_without_a_target_the_score_is_the_held_out_likelihood():
-    X, _ = iris()
-    model = gnomon.PPCA(2)
-    score = held_out(model, X, None, None)
-    values = [clone(model).fit(X[a]).score_samples(X[b]) for a, b in row_splits(150)]
-    assert score.name == "log likelihood per row"
-    assert_allclose(score.value, np.mean(np.concatenate(values)))
-    assert held_out(model, X[:9], None, None) is None
-
-
-def test_chunks_do_not_contradict_the_permuted_labels():
-    """They know the real classes; with permuted labels they would be refused."""
-    X, y = load_iris(return_X_y=True)
-    chunks = np.where(np.arange(150) % 10 < 4, np.arange(150) // 10, -1)
-    labels = np.where(np.arange(150) % 2, y, -1)
-    score = held_out(gnomon.DCAGM(1, random_state=0), X, labels, "classes", chunks=chunks)
-    assert score.value > 0.9
-    assert score.control < 0.6
-
-
-@pytest.mark.parametrize("labels", [["a", None, None], ["a", "b", None], ["a", "a", None]])
-def test_too_few_labels_give_no_score(labels, rng):
-    y = np.array(labels * 3, dtype=object)
-    y[3:] = None
-    X = rng.normal(size=(9, 2))
-    assert held_out(gnomon.SPPCA(1, supervision=0.5), X, y, "classes") is None
-
-
-def test_of_a_large_table_a_sample_is_scored_with_its_labels(monkeypatch):
-    X, y = iris(some=False)
-    y[np.arange(150) % 3 > 0] = None
-    monkeypatch.setattr(scoring, "LARGE", 400)
-    model = gnomon.SPPCA(1, supervision=0.5)
-    assert held_out(model, X, y, "classes").n_rows == 50
-    y[np.arange(150) % 30 > 0] = None
-    sample, labels, _ = scoring._sample(X, y, "classes", None)
-    assert len(sample) == 100
-    assert np.sum(labels != np.array(None)) == 5

@@ -49,7 +49,7 @@ def fits():
         "sppca": gnomon.SPPCA(2, supervision=0.5, **seed).fit(X, labels()),
         "sppca_likelihood": gnomon.SPPCA(2, supervision="likelihood", **seed).fit(full, numbers),
         "kernel_sppca": gnomon.KernelSPPCA(2, supervision=0.5, **seed).fit(full, y),
-        "prpca_paper": gnomon.PRPCA(2, **seed).fit(full, links=links),
+        "prpca_paper": gnomon.PRPCA(2, relation="paper", **seed).fit(full, links=links),
         "prpca_learnt": gnomon.PRPCA(1, **learnt, **seed).fit(full, links=links),
         "dcagm": gnomon.DCAGM(2, **seed).fit(full, y),
         "bsdr": gnomon.BSDR(2, **seed).fit(full, y),

@@ -27,27 +27,30 @@ def make_subject(tmp_path_factory):
     from pyarrow import parquet
 
     from gnomon import SPPCA
-    from gnomon.tools.compare.scoring import Score
+    from gnomon.tools.compare.held_out import Score
     from gnomon.tools.prepare import Question, prepare
     from gnomon.tools.report.page import Subject
     from gnomon.tools.tables import open_table
 
-    def make(n=90, classes=("a", "b", "c"), names=("u", "v", "w"), ids=None, file="t"):
+    def make(
+        n=90, classes=("a", "b", "c"), names=("u", "v", "w"), ids=None, file="t", labelled=0.5
+    ):
         rng = np.random.default_rng(0)
         codes = np.arange(n) % len(classes)
         X = rng.normal(size=(n, len(names))) + 3 * np.eye(len(names))[codes % len(names)]
         X[rng.random(X.shape) < 0.05] = np.nan
         labels = np.array(classes, dtype=object)[codes]
-        labels[rng.random(n) < 0.5] = None
+        labels[rng.random(n) < 1 - labelled] = None
         columns = dict(zip(names, X.T, strict=True))
         columns["kind"] = labels
         columns["name"] = ids or [f"row {i}" for i in range(n)]
         columns["site"] = rng.choice(["north", "south"], n)
+        columns["day"] = np.datetime64("2024-02-28") + np.arange(n) % 400
         path = tmp_path_factory.mktemp("report") / f"{file}.parquet"
         arrays = {name: pa.array(values, from_pandas=True) for name, values in columns.items()}
         parquet.write_table(pa.table(arrays), path)
         table = open_table(path)
-        asked = Question(target="kind", id="name", ignore=("site",), components=2)
+        asked = Question(target="kind", id="name", ignore=("site", "day"), components=2)
         ready = prepare(table, asked, lambda text: None)
         model = SPPCA(n_components=2, supervision=0.5, random_state=0).fit(ready.X, ready.y)
         subject = Subject(model, table, ready, asked, ready.X)

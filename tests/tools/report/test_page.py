@@ -10,7 +10,17 @@ from numpy.testing import assert_allclose
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("jinja2")
-from gnomon.tools.report.page import as_script, payload, python_code, render, write_report
+import gnomon.tools.report.page as page_module
+from gnomon import SPPCA
+from gnomon.displays.style import ON_DARK, PALETTE, PLAIN_COLOURS
+from gnomon.tools.report.page import (
+    Subject,
+    as_script,
+    payload,
+    python_code,
+    render,
+    write_report,
+)
 
 
 class Page(HTMLParser):
@@ -144,3 +154,79 @@ def test_a_report_is_written_whole(subject, tmp_path):
 def test_many_rows_make_a_page_of_bounded_size(make_subject):
     subject = make_subject(n=20_000)
     assert len(render(subject)) < 12e6
+
+
+def test_every_target_has_a_colour_of_its_own(make_subject):
+    subject = make_subject()
+    u, v = np.nan_to_num(subject.ready.X[:, :2].T)
+    y = np.column_stack([u, v])
+    y[:5, 1] = np.nan
+    model = SPPCA(n_components=2, supervision=0.5).fit(subject.ready.X, y)
+    ready = subject.ready._replace(y=y, kind="numeric")
+    asked = subject.asked._replace(target=("kind", "site"))
+    several = Subject(model, subject.table, ready, asked, subject.X)
+    columns = payload(several)["columns"]
+    names = [column["name"] for column in columns]
+    assert names.count("kind") == names.count("site") == 1
+    values = columns[names.index("site")]["values"]
+    drawn = np.frombuffer(base64.b64decode(values), "<f4")
+    assert_allclose(drawn[5:], v[5:], rtol=1e-6)
+    assert_allclose(drawn[:5], model.predict(subject.X)[:5, 1], rtol=1e-5)
+    page = render(several)
+    assert "<title>t: kind, site" in page
+    assert "targets &#39;kind&#39;, &#39;site&#39;" in page
+
+
+def test_the_picture_has_the_colours_of_the_displays(subject):
+    found = payload(subject)["palette"]
+    assert (found["light"], found["dark"], found["plain"]) == (PALETTE, ON_DARK, PLAIN_COLOURS)
+
+
+def test_predictions_and_dates_are_columns_of_their_kind(subject):
+    data = payload(subject)
+    kinds = {column["name"]: column["kind"] for column in data["columns"]}
+    assert kinds["kind"] == kinds["kind, predicted"] == kinds["site"] == "classes"
+    assert kinds["u"] == kinds["probability of the class"] == "number"
+    day = next(column for column in data["columns"] if column["name"] == "day")
+    assert day["kind"] == "date"
+    days = np.frombuffer(base64.b64decode(day["values"]), "<f8")
+    assert days[0] == np.datetime64("2024-02-28").astype(int)
+    shown, predicted = data["columns"][:2]
+    assert shown["levels"] == predicted["levels"]
+    codes = np.frombuffer(base64.b64decode(predicted["values"]), "<u2")
+    assert np.array(predicted["levels"])[codes].tolist() == subject.predicted.tolist()
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["10", "9", "-1", "1.5"], ["-1", "1.5", "9", "10"]),
+        (["site 10", "site 9", "b", "ab"], ["ab", "b", "site 9", "site 10"]),
+    ],
+)
+def test_numbers_in_levels_are_sorted_as_numbers(make_subject, names, expected):
+    subject = make_subject(n=40, classes=names, labelled=1.0)
+    assert payload(subject)["columns"][0]["levels"] == expected
+
+
+def test_columns_without_room_are_counted(subject, monkeypatch):
+    monkeypatch.setattr(page_module, "COLUMN_BYTES", 0)
+    data = payload(subject)
+    assert len(data["columns"]) == data["own"]
+    assert data["columns_left_out"] == 5
+
+
+@pytest.mark.parametrize(("labelled", "kept"), [(0.1, True), (0.9, False)])
+def test_a_sample_keeps_the_rows_with_a_label_unless_they_are_many(
+    make_subject, monkeypatch, labelled, kept
+):
+    whole = make_subject(n=200, labelled=labelled)
+    monkeypatch.setattr(page_module, "MOST_POINTS", 60)
+    notes: list = []
+    parts = (whole.model, whole.table, whole.ready, whole.asked, whole.X)
+    drawn = page_module.Subject.of(*parts, note=notes.append)
+    assert len(drawn.Z) == len(set(drawn.rows)) == 60
+    assert drawn.ready.ids.tolist() == [f"row {i}" for i in drawn.rows]
+    assert (drawn.labelled.sum() == whole.labelled.sum()) == kept
+    assert ("all with a label" in notes[0]) == kept
+    assert payload(drawn)["n"] == 60

@@ -20,6 +20,7 @@ from gnomon.linalg.data import Matrix, Weighted, center
 from gnomon.linalg.eigen import from_dual, from_moments
 from gnomon.linalg.solve import Cholesky, one_thread, stacked_covariances
 from gnomon.models.gaussian.patterns import Patterns, condensed, group_sizes, n_observed
+from gnomon.stats.gaussian import Distances, split_distances
 
 # Numbers of the q x q matrices that are worked on at a time: few enough for the cache.
 BATCH_ENTRIES = 2**17
@@ -159,6 +160,27 @@ def log_density(state: State, data: Patterns) -> np.ndarray:
     for part in posteriors(state, data):
         out[data.order[part.rows]] = part.log_likelihoods
     return out
+
+
+def distances(state: State, data: Patterns) -> Distances:
+    """Distances of what each row observes, of one group of columns.
+
+    Q is as large as if the unseen part of the row lay as far from the span as the seen part.
+    """
+    n, (d, q) = len(data.X), state.W.shape
+    outer = (state.W[:, :, None] * state.W[:, None, :]).reshape(-1, q * q)
+    found = Distances(np.empty(n), np.empty(n))
+    for part in posteriors(state, data):
+        observed, rows = data.observed[part.patterns], data.order[part.rows]
+        residual = data.X[part.rows] - observed[part.of_row] * (state.mean - data.shift)
+        lengths, vectors = np.linalg.eigh((observed @ outer).reshape(-1, q, q))
+        along = np.einsum("ri,rij->rj", residual @ state.W, vectors[part.of_row])
+        squares = np.einsum("rj,rj->r", residual, residual)
+        t2, across = split_distances(lengths[part.of_row], along, squares, state.noise[0])
+        found.t2[rows] = t2
+        free = np.maximum(observed.sum(axis=1) - q, 1.0)
+        found.q[rows] = across * ((d - q) / free)[part.of_row]
+    return found
 
 
 def posterior(state: State, data: Patterns) -> tuple[np.ndarray, np.ndarray]:

@@ -66,18 +66,23 @@ class Settings(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """y | x ~ N(offset + (x - mean)' coef, covariance): coef (d, c), covariance (c, c)."""
+    """y | x ~ N(offset + (x - mean)' coef, covariance): coef (d, c), covariance (c, c).
+
+    ``finds_classes`` is False where the classes of rows left out are not found at all.
+    """
 
     coef: np.ndarray
     offset: np.ndarray
     covariance: np.ndarray
+    finds_classes: bool = True
 
 
 class SppcaFit(NamedTuple):
     """T = (x - mean)' projection, z = T * latent_scale given x; y given x; the generative part.
 
     ``whitener`` (c, c) makes the outputs of the completed model of y; the identity otherwise.
-    ``at_floor`` says whether the noise of x, and of any output, is held by its floor.
+    ``at_floor`` says whether the noise of x, and of any output, is held by its floor. ``wide``
+    (d, 20) is the projection on a map with more components, where it has one.
     """
 
     mean: np.ndarray
@@ -93,6 +98,7 @@ class SppcaFit(NamedTuple):
     n_passes: int = 0
     log_likelihood: float | None = None
     at_floor: tuple[bool, bool] = (False, False)
+    wide: np.ndarray | None = None
 
 
 class _Maximum(NamedTuple):

@@ -20,6 +20,7 @@ from gnomon.models.sppca import gaps
 from gnomon.models.sppca.em import precisions
 from gnomon.models.sppca.fit import SppcaFit
 from gnomon.models.sppca.statistics import State
+from gnomon.stats.gaussian import variance_of_t
 
 
 class Given(NamedTuple):
@@ -45,11 +46,16 @@ def coordinates(model: SppcaFit, X) -> np.ndarray:
     return filled_rows(model, X) @ model.projection.astype(X.dtype)
 
 
-def outputs_given(model: SppcaFit, X) -> Given:
-    """The outputs of every row, section 3.4.1 of [YYTKW06] where x has no gaps."""
-    coef, offset, covariance = model.outputs
-    mean = np.asarray(filled_rows(model, X) @ coef.astype(X.dtype) + offset, dtype=float)
-    return Given(mean, *_with_gaps(model.state, X, coef, covariance))
+def placed(model: SppcaFit, X, further=None) -> tuple[Given, np.ndarray | None]:
+    """Outputs of every row, section 3.4.1 of [YYTKW06] where x has no gaps.
+
+    Also what ``further`` columns (d, k) make of the same rows, less their mean.
+    """
+    coef, offset, covariance, _ = model.outputs
+    rows = filled_rows(model, X)
+    mean = np.asarray(rows @ coef.astype(X.dtype) + offset, dtype=float)
+    given = Given(mean, *_with_gaps(model.state, X, coef, covariance))
+    return given, None if further is None else rows @ further.astype(X.dtype)
 
 
 def _with_gaps(state, X, coef, covariance):
@@ -104,7 +110,7 @@ def completed_posterior(model: SppcaFit, X, Y, observed) -> tuple[np.ndarray, np
     own = model.latent_covariance * np.outer(stretch, stretch)
     covariances, pattern = _with_gaps(model.state, X, model.projection, own)
     if observed.any():
-        given = outputs_given(model, X)
+        given, _ = placed(model, X)
         surprise = (fill(given, Y, observed)[0] - given.mean) @ model.whitener
         mean = mean + surprise @ _output_gain(model) * stretch
     if len(covariances) == 1:
@@ -124,6 +130,20 @@ def _stretch(model):
     """Factors from the latent variables to the coordinates; an axis without any has one."""
     scale = np.asarray(model.latent_scale, dtype=float)
     return 1 / np.where(scale > 0, scale, 1.0)
+
+
+def widening(given: Given, Y, observed, weights, n_components) -> np.ndarray:
+    """How much wider (c,) than it says the prediction of outputs is, as their own rows show.
+
+    The likelihood knows no error of its own parameters, of which every output has a mean and a
+    loading for each component. Outputs that no row has stay as they are.
+    """
+    counts, squares = weights @ observed, np.where(observed, Y - given.mean, 0.0) ** 2
+    freedom = counts - n_components - 1
+    shown = weights @ squares / np.maximum(freedom, 1) * variance_of_t(freedom)
+    variances = np.diagonal(given.covariances, axis1=1, axis2=2)[given.pattern]
+    said = weights @ np.where(observed, variances, 0.0) / np.maximum(counts, 1)
+    return np.where(shown > 0, shown / np.where(said > 0, said, 1.0), 1.0)
 
 
 def log_density(given: Given, Y, observed) -> np.ndarray:

@@ -56,6 +56,10 @@ class Directions(NamedTuple):
     x_share: np.ndarray
     y_share: np.ndarray
 
+    def leading(self, q) -> "Directions":
+        """The first q of them."""
+        return Directions(*(values[..., :q] for values in self))
+
 
 def n_directions(q: int) -> int:
     """Number of principal directions that stage 1 sees for q components."""
@@ -114,19 +118,20 @@ def supervise(
     rows, weights = labelled_rows(space, outputs.observed)
     F, known = coordinates(space, rows), outputs.rows(rows)
     completion = complete(F, known, weights)
-    covariance = predictive_covariance(completion, known, weights)
+    predictive = predictive_covariance(completion, known, weights)
     if votes is None:
-        return _predicting(assemble(space, completion, q, s), covariance)
+        return _predicting(assemble(space, completion, q, s), *predictive)
     together = votes.fit
     if together is None:
         F = np.vstack([F, coordinates(space, votes.rows)])
         counts = weights_of(space, len(outputs.Y))[votes.rows]
         together = complete_with_votes(F, known, weights, votes, counts)
-    return _predicting(assemble(space, together, q, s), covariance)
+    return _predicting(assemble(space, together, q, s), *predictive)
 
 
-def _predicting(found, covariance):
-    return found._replace(outputs=found.outputs._replace(covariance=covariance))
+def _predicting(found, covariance, finds_classes):
+    outputs = found.outputs._replace(covariance=covariance, finds_classes=finds_classes)
+    return found._replace(outputs=outputs)
 
 
 def label_block(completion: Completion, variances) -> np.ndarray:
@@ -169,7 +174,8 @@ def assemble(space: PrincipalSpace, completion: Completion, q, s) -> SppcaFit:
     """
     G = label_block(completion, space.variances)
     s = s if np.any(G) else 0.0
-    found = directions(space.variances, space.total, G, q, s)
+    wide = directions(space.variances, space.total, G, max(q, RULE.wide_components), s)
+    found = wide.leading(q)
     d, c = space.axes.shape[0], G.shape[1]
     noise = _discarded(found.energies, d + (c if s > 0 else 0))
     energies = np.maximum(found.energies, RULE.no_energy)
@@ -190,6 +196,7 @@ def assemble(space: PrincipalSpace, completion: Completion, q, s) -> SppcaFit:
         whitener=inverse_root(completion.covariance),
         input_share=padded(found.x_share, q),
         target_share=padded(found.y_share, q),
+        wide=space.axes @ wide.R,
     )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from gnomon.linalg.data import row_slices
 from gnomon.linalg.solve import Cholesky, above_rounding, gaussian_log_odds
 from gnomon.models.strength.rule import RULE, TINY
+from gnomon.stats.gaussian import variance_of_t
 
 
 class Outputs(NamedTuple):
@@ -92,15 +93,22 @@ def complete_with_votes(F, outputs: Outputs, weights, votes: Votes, counts) -> C
     return complete(F, together, heavy, np.concatenate([weights, counts]))
 
 
-def predictive_covariance(completion: Completion, outputs: Outputs, weights) -> np.ndarray:
+def predictive_covariance(
+    completion: Completion, outputs: Outputs, weights
+) -> tuple[np.ndarray, bool]:
     """Covariance of the outputs of a new row; for classes such that their probabilities hold.
 
     The covariance of many code vectors is hardly known from few labels, and what is known of it
     is too narrow: it is drawn halfway to a sphere, and widened by the factor with the least log
-    loss of the labels of rows left out.
+    loss of the labels of rows left out. Numbers keep their correlations, and each has the
+    variance of its own residuals, widened as these are few.
+
+    Also whether the rows left out are found at all: where the widest is the best, they are not.
     """
-    if outputs.labels is None or not outputs.Y.size:
-        return completion.covariance
+    if not outputs.Y.size:
+        return completion.covariance, True
+    if outputs.labels is None:
+        return _of_numbers(completion, weights), True
     most = max(1, len(outputs.Y) // RULE.most_labelled)
     left_out = (outputs.Y - completion.residuals)[::most]
     # A class may have no row here, so that its number is not its place among the others.
@@ -108,12 +116,23 @@ def predictive_covariance(completion: Completion, outputs: Outputs, weights) -> 
     covariance = _shrunk(completion.covariance, RULE.predictive_shrinkage)
     odds = gaussian_log_odds(left_out, covariance, outputs.Y[first])
     losses = [
-        weights[::most] @ _log_losses(odds / factor, place[::most]) for factor in RULE.widenings
+        weights[::most] @ log_losses(odds / factor, place[::most]) for factor in RULE.widenings
     ]
-    return covariance * RULE.widenings[int(np.argmin(losses))]
+    best = int(np.argmin(losses))
+    return covariance * RULE.widenings[best], best < len(RULE.widenings) - 1
 
 
-def _log_losses(odds, labels):
+def _of_numbers(completion, weights):
+    seen = ~np.isnan(completion.residuals)
+    counts = np.maximum(weights @ seen, TINY)
+    variances = weights @ np.where(seen, completion.residuals, 0.0) ** 2 / counts
+    wider = variances * variance_of_t(counts - 1) / np.diagonal(completion.covariance)
+    scale = np.sqrt(np.where(variances > 0, wider, 1.0))
+    return completion.covariance * np.outer(scale, scale)
+
+
+def log_losses(odds, labels) -> np.ndarray:
+    """Log loss (n,) of the class of every row, from log odds (n, C)."""
     odds = odds - odds.max(axis=1, keepdims=True)
     return np.log(np.exp(odds).sum(axis=1)) - odds[np.arange(len(odds)), labels]
 

@@ -9,20 +9,26 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from gnomon._lazy import import_extra
 from gnomon.displays.style import GREY, axes_or_new, colour, marker
-from gnomon.estimators import check_option
-from gnomon.tools.compare.trials import Outcome, Row
+from gnomon.estimators import check_option, count
+from gnomon.tools.compare.scoring import MARGIN, why_size
+from gnomon.tools.compare.standing import Row, Standing
+from gnomon.tools.compare.trials import Outcome
 
-HEADINGS = ("model", "q", "score", "sd", "vs leader", "p", "", "seen", "shuffled", "seconds", "MB")
+HEADINGS = (
+    *("model", "q", "score", "95 % interval", "RMSE", "vs leader", ""),
+    *("predicts", "seen", "shuffled", "seconds", "MB"),
+)
 
 
 class CurvePoint(NamedTuple):
-    """Score of a model that was shown so many labels per class."""
+    """Score of a model that was shown so many labels per class, and its standard error."""
 
     model: str
     labels: int
     score: float
-    sd: float
+    error: float
 
 
 @dataclass(frozen=True)
@@ -35,12 +41,16 @@ class Comparison:
         One for each model and number of components, the leader first.
     measure, evaluator : str
         What was measured, and the predictor on top of the embeddings.
-    structure : bool
-        Whether any candidate predicts y better than chance allows.
+    structure : bool or None
+        Whether any candidate predicts y better than chance allows; None after one split, which
+        is no test.
     structure_p : float
-        The p value behind it, for the best of all candidates at once.
+        The p value behind it, for the best of all candidates at once; NaN if there is none.
     leader : Row or None
-        The row with the best chosen score; None if nothing could be scored.
+        The row that is recommended; None if nothing could be scored.
+    expected : tuple of float
+        The score to expect of the leader, less what choosing the best of many adds to it, and
+        its 95 % interval.
     recommendation : str
         One sentence, with its reason.
     skipped, failed : dict
@@ -60,9 +70,10 @@ class Comparison:
     rows: Sequence[Row]
     measure: str
     evaluator: str
-    structure: bool
+    structure: bool | None
     structure_p: float
     leader: Row | None
+    expected: tuple[float, float, float]
     recommendation: str
     skipped: dict[str, str]
     failed: dict[str, str]
@@ -81,8 +92,7 @@ class Comparison:
         frame : pandas.DataFrame
             The columns are the fields of `Row`.
         """
-        import pandas
-
+        pandas = import_extra("pandas", "cli", "to_frame")
         return pandas.DataFrame(list(self.rows), columns=list(Row._fields))
 
     def snippet(self) -> str:
@@ -101,8 +111,8 @@ class Comparison:
         Parameters
         ----------
         kind : {"scores", "dimension", "control", "labels"}, default="scores"
-            "scores" has a line for each model, with its standard deviation and what shuffled
-            labels give; "dimension" the score against the number of components; "control" the
+            "scores" has a line for each model, with its 95 % interval and what shuffled labels
+            give; "dimension" the score against the number of components; "control" the
             score on seen and unseen rows with real and with shuffled labels; "labels" the
             learning curve.
         ax : matplotlib axes, default=None
@@ -125,17 +135,18 @@ class Comparison:
         return ax
 
     def __repr__(self):
-        lines = [_cells(row) for row in self.rows]
-        widths = [max(len(line[i]) for line in [HEADINGS, *lines]) for i in range(len(HEADINGS))]
-        table = [_line(cells, widths) for cells in [HEADINGS, *lines]]
+        lines = _lines(self.rows)
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        table = [_line(cells, widths) for cells in lines]
         notes = _notes(self)
         after = ["", *notes] if notes else []
         return "\n".join([self.recommendation, "", _head(self), *table, *after])
 
     def _repr_html_(self):
-        lines = [_html_line(HEADINGS, "th")]
-        for row in self.rows:
-            line = _html_line(_cells(row), "td")
+        headings, *cells = _lines(self.rows)
+        lines = [_html_line(headings, "th")]
+        for row, own in zip(self.rows, cells, strict=True):
+            line = _html_line(own, "td")
             leads = row is self.leader
             lines.append(line.replace("<tr>", '<tr style="font-weight: bold">') if leads else line)
         table = f"<table>\n<caption>{escape(_head(self))}</caption>\n{''.join(lines)}</table>"
@@ -148,19 +159,27 @@ def _html_line(cells, tag):
 
 
 def _head(comparison):
-    return f"{comparison.measure} by {comparison.evaluator}; q is the number of components"
+    text = f"{comparison.measure} of {comparison.evaluator}; q is the number of components"
+    return text + "; predicts: the same of the model's prediction"
+
+
+def _lines(rows):
+    """Headings and cells, without the columns that have nothing to say."""
+    cells = [_cells(row) for row in rows]
+    kept = [j for j, name in enumerate(HEADINGS) if not rows or any(line[j] for line in cells)]
+    return [[line[j] for j in kept] for line in [HEADINGS, *cells]]
 
 
 def _cells(row):
-    p = "" if math.isnan(row.p_value) else f"{row.p_value:.3f}"
     return (
         row.model,
         str(row.n_components),
         _number(row.score),
-        _number(row.sd),
+        f"{row.low:.3f} to {row.high:.3f}",
+        _number(row.rmse, ".4g"),
         _number(row.difference, "+.3f"),
-        p,
         row.mark,
+        _number(row.own),
         _number(row.apparent),
         _number(row.control),
         _number(row.seconds, ".2f"),
@@ -186,40 +205,70 @@ def _notes(comparison):
     return notes
 
 
-def recommend(rows, leader, measure, structure_p, structure) -> str:
-    """One sentence: what to use, or that there is nothing to find, and why."""
-    if leader is None:
+def recommend(standing: Standing, measure) -> str:
+    """What to use, or that there is nothing to find, and why."""
+    if not standing.rows:
         return "Nothing could be scored: every candidate failed or the time was too short."
-    plural = "" if leader.n_components == 1 else "s"
-    name = f"{leader.model} with {leader.n_components} component{plural}"
-    shuffled = "" if math.isnan(leader.control) else f", {leader.control:.3f} with shuffled labels"
-    if not structure:
+    leader, rows = standing.rows[0], standing.rows
+    name = f"{leader.model} with {count(leader.n_components, 'component')}"
+    figure = _figure(standing, measure)
+    if standing.structure is None:
+        return f"{name} leads: {figure}. One split: no test. {_why_size(rows)}".rstrip()
+    if not standing.structure:
         return (
-            f"No structure found: the best candidate, {name}, has {measure} {leader.score:.3f}"
-            f"{shuffled}, which chance explains ({_p(structure_p)} for the best of all)."
+            f"No structure found: the best candidate, {name}, has {figure}, "
+            f"which chance explains ({_p(standing.structure_p)} for the best of all)."
         )
-    return (
-        f"Use {name}: {measure} {leader.score:.3f} (sd {leader.sd:.3f} over "
-        f"{leader.n_splits} splits){shuffled}; {_standing(rows, leader)}."
-    )
+    return f"Use {name}: {figure}. {_others(rows)} {_why_size(rows)}".rstrip()
+
+
+def _figure(standing, measure):
+    """The score to expect of the leader, on how many rows, and with shuffled labels."""
+    leader, (value, low, high) = standing.rows[0], standing.expected
+    text = f"{measure} {value:.3f} ({low:.3f} to {high:.3f}, {count(leader.n_rows, 'row')})"
+    taken = leader.score - value
+    if taken >= 0.0005:
+        text += f", {taken:.3f} taken off for choosing among {len(standing.rows)}"
+    if not math.isnan(leader.control):
+        text += f", {leader.control:.3f} with shuffled labels"
+    text += f", {standing.baseline:.3f} by a constant guess"
+    return text if low > standing.baseline else f"{text}: not better than guessing"
 
 
 def _p(value):
     return "p < 0.001" if value < 0.001 else f"p = {value:.2g}"
 
 
-def _standing(rows, leader):
-    others = [row for row in rows if row.chosen and row.model != leader.model]
-    tied = [row for row in others if row.mark == "tied"]
-    if not others:
-        return "no other model was compared"
-    if not tied:
-        return f"better than every other model (corrected {_p(max(r.p_value for r in others))})"
-    names = ", ".join(f"{row.model} ({row.n_components})" for row in tied[:4])
-    more = f" and {len(tied) - 4} more" if len(tied) > 4 else ""
-    faster = min([leader, *tied], key=lambda row: row.seconds)
-    hint = "" if faster is leader else f", of which {faster.model} is the fastest"
-    return f"not distinguishable from {names}{more}{hint}"
+def _others(rows):
+    """Which other models are as good, worse, or cannot be told apart on so few rows."""
+    leader, *rest = [row for row in rows if row.chosen]
+    if not rest:
+        return "No other model was compared."
+    if leader.mark == "best":
+        return "It is better than every other model."
+    by_mark = {mark: [r for r in rest if r.mark == mark] for mark in ("as good", "open", "worse")}
+    heads = f"As good within {MARGIN}", "Too few rows to tell it from", "It is better than"
+    parts = [
+        f"{head}: {_named(own)}" for head, own in zip(heads, by_mark.values(), strict=True) if own
+    ]
+    fastest = min([leader, *by_mark["as good"]], key=lambda row: row.seconds)
+    if fastest is not leader:
+        parts[0] += f", of which {fastest.model} is the fastest"
+    return ". ".join(parts) + "."
+
+
+def _named(rows):
+    names = ", ".join(f"{row.model} ({row.n_components})" for row in rows[:4])
+    return names + (f" and {len(rows) - 4} more" if len(rows) > 4 else "")
+
+
+def _why_size(rows):
+    """Why the leader has its number of components."""
+    own = sorted((row for row in rows if row.model == rows[0].model), key=lambda r: r.n_components)
+    if len(own) == 1:
+        return ""
+    reason = why_size({row.n_components: row.score for row in own}, rows[0].n_components)
+    return f"Number of components: {reason}"
 
 
 def refit_code(pipeline: Pipeline, *, learns: bool, uses_links: bool, uses_chunks: bool) -> str:
@@ -259,16 +308,19 @@ def _chosen(comparison):
 def _draw_scores(comparison, ax):
     rows = _chosen(comparison)[::-1]
     place = np.arange(len(rows))
-    ax.errorbar(
-        [row.score for row in rows], place, xerr=[row.sd for row in rows], fmt="o", color=colour(0)
-    )
+    reach = [[row.score - row.low for row in rows], [row.high - row.score for row in rows]]
+    ax.errorbar([row.score for row in rows], place, xerr=reach, fmt="o", color=colour(0))
     ax.plot(
         [row.control for row in rows], place, "o", mfc="none", color=GREY, label="shuffled labels"
     )
-    names = [f"{row.model} ({row.n_components})" + (" *" if row.mark else "") for row in rows]
+    names = [f"{row.model} ({row.n_components})" + _star(row) for row in rows]
     ax.set_yticks(place, names)
-    ax.set(xlabel=f"{comparison.measure}, mean and sd over splits (* best, or tied with it)")
+    ax.set(xlabel=f"{comparison.measure}, 95 % interval (* leads, or as good)")
     ax.legend()
+
+
+def _star(row):
+    return " *" if row.mark in ("best", "leads", "as good") else ""
 
 
 def _draw_dimension(comparison, ax):
@@ -281,11 +333,11 @@ def _draw_dimension(comparison, ax):
 
 
 def _draw_curves(ax, points, x):
-    """Score with its deviation against a field of the points, a curve for each model."""
+    """Score with its standard error against a field of the points, a curve for each model."""
     for index, (model, own) in enumerate(points.items()):
         at, scores = [getattr(point, x) for point in own], [point.score for point in own]
         look = {"color": colour(index), "marker": marker(index), "ms": 4, "label": model}
-        ax.errorbar(at, scores, yerr=[point.sd for point in own], **look)
+        ax.errorbar(at, scores, yerr=[point.error for point in own], **look)
 
 
 def _draw_control(comparison, ax):

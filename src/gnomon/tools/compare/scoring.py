@@ -1,11 +1,11 @@
 """What is scored, on which rows and by what: the problem, its splits, measures and predictors.
 
-Splits hold out labelled rows only; unlabelled rows stay in training. Labels in another order
-among the labelled rows, which mean nothing, are the control: what a method makes of those, it
-makes of nothing.
+Splits hold out labelled rows only; unlabelled rows stay in training. A score is made of sums
+over the held-out rows of all splits together, so that rows can be drawn again for an interval
+and a split of six rows has no R2 of its own.
 """
 
-import warnings
+import time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,9 +21,9 @@ from gnomon.estimators import (
     as_floats,
     check_integer,
     check_option,
+    count,
     kind_of,
     labelled_rows,
-    permuted_labels,
     read_classes,
 )
 from gnomon.estimators.links import Links
@@ -31,16 +31,23 @@ from gnomon.estimators.selection import SemiSupervisedSplit
 
 MEASURES = {"classes": "accuracy", "numeric": "R2", "multilabel": "macro F1"}
 EVALUATORS = ("auto", "nearest", "linear", "own")
+# What a figure is the score of; the same words in every command and in the report.
+OWN = "the model's prediction"
+NEAREST = "nearest labelled rows on the map"
+LINEAR = "a linear model on the map"
 # Each fit sees four fifths of the rows; more folds cost more than they tell.
 FOLDS = 5
 # The apparent score of a training embedding is looked at on at most this many rows.
 MOST_APPARENT = 1000
 # Distances that are in memory at a time: 32 MB.
 BLOCK_ENTRIES = 2**22
-# Entries of a table; cross-validation of a larger one takes minutes, so a sample is scored.
-LARGE = 5e6
-# Enough for the two digits of a 95 % interval that are shown.
-RESAMPLES = 500
+# Enough for the two digits of a 95 % interval that are shown; fewer where rows are many, whose
+# interval is narrow anyway.
+RESAMPLES, FEWEST_RESAMPLES = 500, 100
+# Scores that differ by less are as good as each other: folds drawn anew move a score by as much.
+MARGIN = 0.02
+# A share of the variance that is rounding: numbers that differ no more do not vary.
+ROUNDING = 1e-12
 
 
 class Problem(NamedTuple):
@@ -64,6 +71,34 @@ class Problem(NamedTuple):
     def n_classes(self) -> int:
         """Number of classes, 0 for numbers."""
         return len(self.names)
+
+    @property
+    def centre(self) -> np.ndarray:
+        """Mean of each output over the labelled rows."""
+        return as_columns(self.y[self.labelled]).mean(axis=0)
+
+
+class Deadline:
+    """When to end: so many seconds from now, or never; as a callback it stops a fit then."""
+
+    def __init__(self, seconds=None, clock=time.monotonic):
+        self.seconds, self.clock = seconds, clock
+        self._end = np.inf if seconds is None else clock() + seconds
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return self._end - self.clock()
+
+    def __call__(self, n_iter=0, state=None, objective=None) -> bool:
+        """Whether the time is over."""
+        return self.left <= 0
+
+    def bound(self, model):
+        """The model, stopped at the deadline where it can be."""
+        if self.seconds is not None and "callback" in model.get_params():
+            model.set_params(callback=self)
+        return model
 
 
 def code_problem(X, y, target="auto", **known) -> Problem:
@@ -92,7 +127,7 @@ def read_problem(X, y, *, target="auto", links=None, chunks=None, transductive="
     )
     y = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
     if len(y) != X.shape[0]:
-        raise ValueError(f"y has {len(y)} rows, X has {X.shape[0]}; both must be equal")
+        raise ValueError(f"y has {count(len(y), 'row')}, X has {X.shape[0]}; both must be equal")
     chunks = None if chunks is None else np.asarray(chunks)
     if links is not None and not isinstance(links, Links):
         links = Links(links)
@@ -105,7 +140,9 @@ def read_problem(X, y, *, target="auto", links=None, chunks=None, transductive="
 def _check_enough(problem):
     known = problem.labelled.sum()
     if known < 4:
-        raise ValueError(f"y has {known} labelled rows; at least 4 are needed to compare on")
+        raise ValueError(
+            f"y has {count(known, 'labelled row')}; at least 4 are needed to compare on"
+        )
     if problem.kind == "classes" and problem.n_classes < 2:
         raise ValueError("y has one class with labelled rows; at least 2 classes are needed")
 
@@ -124,28 +161,103 @@ def row_splits(n_rows, cv=FOLDS, seed=0) -> list[tuple]:
     return list(folds.split(np.arange(n_rows)))
 
 
-def measure(kind, truth, predicted):
-    """Score of predictions (n, ...) against truth (..., n, ...): one for each leading index."""
+def as_columns(values):
+    """Values (..., n) of one output as (..., n, 1) would be of many."""
+    values = np.asarray(values, dtype=float)
+    return values[:, None] if values.ndim == 1 else values
+
+
+def row_sums(problem: Problem, truth, predicted) -> np.ndarray:
+    """What each row adds to the sums that a score is made of, of shape (n, outputs, sums)."""
+    if problem.kind == "classes":
+        return (truth == predicted).astype(float)[:, None, None]
+    truth, predicted = as_columns(truth), as_columns(predicted)
+    if problem.kind == "multilabel":
+        truth, predicted = truth > 0.5, predicted > 0.5
+        return np.stack([truth & predicted, truth.astype(float) + predicted], axis=-1)
+    truth, error = truth - problem.centre, (truth - predicted) ** 2
+    return np.stack([error, truth, truth**2], axis=-1)
+
+
+def score_of_sums(kind, sums, n) -> np.ndarray:
+    """Score of each output from sums (..., outputs, sums) over n rows; NaN where undefined."""
+    parts = np.moveaxis(np.asarray(sums), -1, 0)
     if kind == "classes":
-        return (truth == predicted).mean(axis=-1)
-    truth, predicted = _columns(truth, predicted)
+        return parts[0] / n
     if kind == "multilabel":
-        return _macro_f1(truth > 0.5, predicted > 0.5)
-    residual = ((truth - predicted) ** 2).sum(axis=-2)
-    total = ((truth - truth.mean(axis=-2, keepdims=True)) ** 2).sum(axis=-2)
-    return (1 - residual / np.maximum(total, np.finfo(float).tiny)).mean(axis=-1)
+        return np.divide(2 * parts[0], parts[1], out=np.zeros(parts[0].shape), where=parts[1] > 0)
+    total = parts[2] - parts[1] ** 2 / n
+    varied = total > ROUNDING * parts[2]
+    return 1 - np.divide(parts[0], total, out=np.full(total.shape, np.nan), where=varied)
 
 
-def _columns(truth, predicted):
-    if np.ndim(predicted) == 1:
-        return truth.reshape(*truth.shape[: np.ndim(truth)], 1), predicted[:, None]
-    return truth, predicted
+def mean_score(kind, sums) -> float:
+    """Mean over outputs of the score of rows that add these sums."""
+    return float(score_of_sums(kind, sums.sum(axis=0), len(sums)).mean())
 
 
-def _macro_f1(truth, predicted):
-    hits = (truth & predicted).sum(axis=-2)
-    marked = truth.sum(axis=-2) + predicted.sum(axis=-2)
-    return np.where(marked > 0, 2 * hits / np.maximum(marked, 1), 0.0).mean(axis=-1)
+def measure(problem: Problem, truth, predicted) -> float:
+    """Score of predictions, the mean over outputs."""
+    return mean_score(problem.kind, row_sums(problem, truth, predicted))
+
+
+def resample(sums) -> np.ndarray:
+    """Sums over rows drawn again, some hundred times, of shape (draws, *sums.shape[1:])."""
+    n, rng = len(sums), np.random.default_rng(0)
+    draws = int(np.clip(BLOCK_ENTRIES // n, FEWEST_RESAMPLES, RESAMPLES))
+    counts = rng.multinomial(n, np.full(n, 1 / n), size=draws)
+    return (counts @ sums.reshape(n, -1)).reshape(draws, *sums.shape[1:])
+
+
+def interval(kind, sums) -> tuple[float, float]:
+    """95 % interval of the mean score, from what distinct rows add: Wilson's, or by resampling."""
+    if kind == "classes":
+        return wilson(float(sums.sum()), len(sums))
+    return _quantiles(score_of_sums(kind, resample(sums), len(sums)).mean(axis=-1))
+
+
+def wilson(hits, n, z=1.96):
+    """Wilson's interval of a share of ``hits`` among ``n``."""
+    centre = (hits + z**2 / 2) / (n + z**2)
+    half = z / (n + z**2) * np.sqrt(hits * (n - hits) / n + z**2 / 4)
+    return max(0.0, float(centre - half)), min(1.0, float(centre + half))
+
+
+def _quantiles(values):
+    low, high = np.nanquantile(values, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def root_mean_square(sums) -> tuple[float, float, float]:
+    """Root mean squared error of one numeric output and its 95 % interval, in units of y."""
+    drawn = np.sqrt(resample(sums)[:, 0, 0] / len(sums))
+    return (float(np.sqrt(sums[:, 0, 0].mean())), *_quantiles(drawn))
+
+
+def pool(rows, sums) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct rows, and for each the mean of what it adds each time that it is predicted."""
+    distinct, place, counts = np.unique(rows, return_inverse=True, return_counts=True)
+    total = np.zeros((len(distinct), *sums.shape[1:]))
+    np.add.at(total, place, sums)
+    return distinct, total / counts[:, None, None]
+
+
+def smallest_good(sizes, scores, margin=MARGIN) -> int:
+    """Smallest size whose score is as good as that of the best size."""
+    least = max(scores) - margin - ROUNDING
+    return min(size for size, score in zip(sizes, scores, strict=True) if score >= least)
+
+
+def why_size(scores, size) -> str:
+    """A sentence on why this number of components was taken, from the score of each."""
+    best = max(scores, key=lambda q: (scores[q], -q))
+    tried = ", ".join(map(str, sorted(scores)))
+    if len(scores) == 1:
+        return f"{size} alone was tried."
+    if size == best:
+        return f"{size} scores best of {tried}."
+    gain = f"{best}: {scores[best] - scores[size]:+.3f}"
+    return f"{size} is the smallest of {tried} that scores within {MARGIN} of the best ({gain})."
 
 
 def resolve_evaluator(evaluate, kind):
@@ -167,17 +279,29 @@ def predict(evaluator, kind, Z, y, Z_test):
     return _predictor(evaluator, kind).fit(Z, y).predict(Z_test)
 
 
-def apparent(evaluator, kind, Z, y):
+def constant_guess(kind, y, n) -> np.ndarray:
+    """The best that can be said of n rows of which nothing is known, from labels that are.
+
+    The most frequent class; the mean of numbers; that every label applies, since the F1 of none
+    is 0.
+    """
+    if kind == "classes":
+        return np.full(n, np.bincount(y).argmax())
+    guess = y.mean(axis=0) if kind == "numeric" else np.ones(y.shape[1:])
+    return np.broadcast_to(guess, (n, *y.shape[1:]))
+
+
+def apparent(evaluator, problem, Z, y):
     """Score on the rows the map was learnt from: how separate the picture looks.
 
     Nearest neighbours are looked for among the other rows; anything else is fitted to the very
     rows it is scored on.
     """
-    Z, y = Z[:MOST_APPARENT], y[:MOST_APPARENT]
+    Z, y, kind = Z[:MOST_APPARENT], y[:MOST_APPARENT], problem.kind
     if evaluator == "nearest":
         neighbours = nearest_rows(Z, Z, _neighbours(kind, len(Z) - 1), skip_self=True)
-        return float(measure(kind, y, _vote(kind, y, neighbours)))
-    return float(measure(kind, y, predict(evaluator, kind, Z, y, Z)))
+        return measure(problem, y, _vote(kind, y, neighbours))
+    return measure(problem, y, predict(evaluator, kind, Z, y, Z))
 
 
 def nearest_rows(Z, Z_test, k, *, skip_self=False):
@@ -214,106 +338,3 @@ def _predictor(evaluator, kind):
         "multilabel": RidgeClassifier(),
     }
     return make_pipeline(StandardScaler(), models[kind])
-
-
-class Score(NamedTuple):
-    """A held-out score with its 95 % interval, and what permuted labels reach."""
-
-    name: str
-    value: float
-    low: float
-    high: float
-    n_rows: int
-    control: float | None = None
-    baseline: float | None = None
-
-
-def held_out(model, X, y, kind, *, chunks=None, tell=lambda text: None) -> Score | None:
-    """Score of a model's own predictions by cross-validation; None where labels are too few.
-
-    Without a target, the log likelihood per held-out row.
-    """
-    X, y, chunks = _sample(X, y, kind, chunks)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        if kind is None or not hasattr(model, "predict"):
-            return _likelihood(model, X) if hasattr(model, "score_samples") else None
-        problem = code_problem(X, y, kind, chunks=chunks)
-        return _prediction(model, problem, tell) if _can_hold_out(problem) else None
-
-
-def _sample(X, y, kind, chunks):
-    """All rows, or of a large table so many that they fit, half of them labelled."""
-    n, most = X.shape[0], int(LARGE // X.shape[1])
-    if n <= most:
-        return X, y, chunks
-    rows = np.random.default_rng(0).permutation(n)
-    if y is not None:
-        known = labelled_rows(y, kind)
-        labelled, others = rows[known[rows]], rows[~known[rows]]
-        half = most // 2
-        rows = np.concatenate([labelled[:half], others, labelled[half:]])
-    rows = np.sort(rows[:most])
-    return X[rows], *(None if part is None else part[rows] for part in (y, chunks))
-
-
-def _can_hold_out(problem):
-    """Whether a labelled row can be spared: of classes, two are left and one has another row."""
-    if problem.kind == "numeric":
-        return problem.labelled.sum() > 1
-    counts = np.bincount(problem.y[problem.labelled])
-    return len(counts) > 1 and counts.max() > 1
-
-
-def _prediction(model, problem, tell):
-    truth, predicted = _out_of_fold(model, problem, tell)
-    if len(truth) < 2:
-        return None
-    shuffled = permuted_labels(problem.y, np.random.default_rng(0), problem.labelled)
-    # Chunks know the real classes, so they would contradict shuffled labels.
-    by_chance = _out_of_fold(model, problem._replace(y=shuffled, chunks=None), tell)
-    pairs = (truth, predicted), by_chance
-    value, control = (float(measure(problem.kind, *pair)) for pair in pairs)
-    if problem.kind == "numeric":
-        return Score("R²", value, *_bootstrap(truth, predicted), len(truth), control, 0.0)
-    low, high = wilson(int((truth == predicted).sum()), len(truth))
-    most = float(np.bincount(truth).max() / len(truth))
-    return Score("accuracy", value, low, high, len(truth), control, most)
-
-
-def _out_of_fold(model, problem, tell):
-    """Truth and prediction of the labelled rows, each predicted by a fit that did not see it."""
-    splits, truth, predicted = labelled_splits(problem), [], []
-    for i, (train, test) in enumerate(splits):
-        tell(f"fold {i + 1} of {len(splits)}")
-        more = {} if problem.chunks is None else {"chunks": problem.chunks[train]}
-        fitted = clone(model).fit(problem.X[train], problem.y[train], **more)
-        truth.append(problem.y[test])
-        predicted.append(np.asarray(fitted.predict(problem.X[test])))
-    return np.concatenate(truth), np.concatenate(predicted)
-
-
-def wilson(hits, n, z=1.96):
-    """Wilson's interval of a share of ``hits`` among ``n``."""
-    centre = (hits + z**2 / 2) / (n + z**2)
-    half = z / (n + z**2) * np.sqrt(hits * (n - hits) / n + z**2 / 4)
-    return max(0.0, float(centre - half)), min(1.0, float(centre + half))
-
-
-def _bootstrap(truth, predicted):
-    rng = np.random.default_rng(0)
-    draws = rng.integers(len(truth), size=(RESAMPLES, len(truth)))
-    varied = (rows for rows in draws if np.ptp(truth[rows]) > 0)
-    scores = [measure("numeric", truth[rows], predicted[rows]) for rows in varied]
-    low, high = np.quantile(scores, [0.025, 0.975])
-    return float(low), float(high)
-
-
-def _likelihood(model, X):
-    if X.shape[0] < 2 * FOLDS:
-        return None
-    splits = row_splits(X.shape[0])
-    values = np.concatenate([clone(model).fit(X[a]).score_samples(X[b]) for a, b in splits])
-    half = 1.96 * values.std() / np.sqrt(len(values))
-    mean = float(values.mean())
-    return Score("log likelihood per row", mean, mean - half, mean + half, len(values))

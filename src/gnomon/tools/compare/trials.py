@@ -1,31 +1,37 @@
-"""One trial, a candidate fitted and scored on a split; and the table that many trials make.
+"""One trial, a candidate fitted and scored on a split; many of them; and the table they make.
 
-Splits share training rows, so the differences of two models over splits are not independent:
-their variance is corrected as in Nadeau and Bengio (2003) [NB03]. The words "best" and
-"structure" rest on these tests.
+A row of the table is scored on the held-out rows of all splits together. Models are compared on
+the splits that all of them have ended, whole splits after each other, so that an early end
+leaves them paired.
 """
 
+import sys
 import time
 import tracemalloc
 import warnings
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import t as student
+from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 
-from gnomon.estimators import permuted_labels, take_rows
-from gnomon.tools.compare.candidates import Candidate, make_pipeline_for
-from gnomon.tools.compare.scoring import Problem, apparent, measure, predict
+from gnomon.estimators import check_integer, permuted_labels, take_rows
+from gnomon.tools.compare import scoring
+from gnomon.tools.compare.candidates import Candidate, choose, make_pipeline_for, sizes_for
+from gnomon.tools.compare.scoring import Deadline, Problem, row_sums
 
-# The usual level of a test: one false alarm in twenty.
-LEVEL = 0.05
-# A row and its nearest neighbour vouch for each other in different folds, so correct answers come
-# in pairs: under no structure the variance of a mean over folds is up to twice that of free rows.
-PAIRING = 2.0
-# Scores are shares and means of them: differences below this are rounding.
-ROUNDING = 1e-12
+# With fewer labelled rows than this the folds are drawn several times.
+FEW_LABELS, REPEATS = 100, 3
+# Fits of fewer rows end within about a second, so their cost is not asked for before.
+PILOT_ROWS = 400
+# A pilot has this share of the rows.
+PILOT_SHARE = 4
+# What a fit costs grows at most by this power of the rows; where rows are bounded, by the second.
+POWER, BOUNDED_POWER = 1.5, 3.0
+LATE, INTERRUPTED = "stopped by the time limit", "interrupted"
+NEVER = Deadline()
 
 
 class Trial(NamedTuple):
@@ -41,10 +47,15 @@ class Trial(NamedTuple):
     test: np.ndarray
     labels: Any = "real"
     seed: int = 0
+    metered: bool = False
 
 
 class Outcome(NamedTuple):
-    """What came of a trial for one number of components; ``error`` is empty if it went well."""
+    """What came of a trial for one number of components; ``error`` is empty if it went well.
+
+    ``sums`` has what the test rows add to the score, ``own`` the same of the model's own
+    prediction; ``seconds`` are those of the fit, ``elapsed`` those of the whole trial.
+    """
 
     model: str
     n_components: int
@@ -55,64 +66,89 @@ class Outcome(NamedTuple):
     seconds: float = np.nan
     memory: float = np.nan
     predicted: Any = None
+    sums: Any = None
+    own: Any = None
     error: str = ""
     warning: str = ""
+    elapsed: float = 0.0
 
 
-def run_trial(problem: Problem, trial: Trial, evaluator) -> list[Outcome]:
+class Settings(NamedTuple):
+    """How candidates are scored, on which splits, and how the trials are run; as in `compare`."""
+
+    evaluate: Any = "auto"
+    cv: Any = None
+    seed: int = 0
+    n_jobs: int | None = None
+    until: Deadline = NEVER
+    progress: Any = "auto"
+
+
+def run_trial(problem: Problem, trial: Trial, evaluator, until=NEVER) -> list[Outcome]:
     """Outcomes of a trial, one for each size; a failure is an outcome too."""
     # A large fit holds the small embeddings, but its own prediction is that of the large one.
     nested = trial.candidate.nested and evaluator != "own"
-    outcomes = []
+    outcomes, start = [], time.perf_counter()
     for size in (max(trial.sizes),) if nested else trial.sizes:
         wanted = trial.sizes if nested else (size,)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                done = _run_size(problem, trial, evaluator, size, wanted)
+                done = _run_size(problem, trial, evaluator, size, wanted, until)
             except Exception as error:
-                done = [_failed(trial, q, error) for q in wanted]
+                done = [_failed(trial, q, f"{type(error).__name__}: {error}") for q in wanted]
         text = str(caught[0].message) if caught else ""
         outcomes += [outcome._replace(warning=text) for outcome in done]
-    return outcomes
+    elapsed = time.perf_counter() - start
+    return [outcome._replace(elapsed=elapsed) for outcome in outcomes]
 
 
-def _failed(trial, size, error):
-    message = f"{type(error).__name__}: {error}"
+def _failed(trial, size, message):
     return Outcome(trial.candidate.name, size, trial.split, trial.labels, error=message)
 
 
-def _run_size(problem, trial, evaluator, size, wanted):
+def _run_size(problem, trial, evaluator, size, wanted, until):
     kind, fold = problem.kind, _fold(problem, trial)
     X = take_rows(problem.X, fold.rows)
-    pipeline, seconds, memory = _fit(problem, trial, fold, X, size)
+    pipeline, seconds, memory = _fit(problem, trial, fold, X, size, until)
+    if until():
+        return [_failed(trial, q, LATE) for q in wanted]
     Z, Z_test = _embed(pipeline, X, problem, trial, fold.rows)
-    by_itself = evaluator == "own" and hasattr(pipeline, "predict")
+    own = _own_prediction(pipeline, problem, trial)
     name, outcomes = trial.candidate.name, []
     for q in wanted:
         seen = Z[fold.known, :q], fold.shown[fold.known]
-        if by_itself:
-            predicted = pipeline.predict(take_rows(problem.X, trial.test))
-        else:
-            predicted = predict(evaluator, kind, *seen, Z_test[:, :q])
-        score = float(measure(kind, fold.truth, predicted))
-        kept = predicted if trial.labels == "real" else None
-        figures = score, apparent(evaluator, kind, *seen), seconds, memory, kept
-        outcomes.append(Outcome(name, q, trial.split, trial.labels, *figures))
+        itself = own if q == size else None
+        predicted = itself
+        if evaluator != "own" or own is None:
+            by = "linear" if evaluator == "own" else evaluator
+            predicted = scoring.predict(by, kind, *seen, Z_test[:, :q])
+        sums = row_sums(problem, fold.truth, predicted)
+        seems = scoring.apparent(evaluator, problem, *seen)
+        figures = scoring.mean_score(kind, sums), seems, seconds, memory
+        kept = predicted, sums, None if itself is None else row_sums(problem, fold.truth, itself)
+        outcomes.append(Outcome(name, q, trial.split, trial.labels, *figures, *kept))
     return outcomes
 
 
-def _fit(problem, trial, fold, X, size):
-    """The fitted pipeline, its seconds, and the memory of the first fit of each candidate."""
+def _own_prediction(pipeline, problem, trial):
+    """What the model itself says of the test rows, or None."""
+    if trial.candidate.needs_links or not hasattr(pipeline, "predict"):
+        return None
+    return np.asarray(pipeline.predict(take_rows(problem.X, trial.test)))
+
+
+def _fit(problem, trial, fold, X, size, until):
+    """The fitted pipeline, its seconds, and its memory where that is metered."""
     candidate = trial.candidate
     if candidate.below_classes:
         # Shuffled labels may leave a class out of training.
         size = min(size, len(np.unique(fold.shown[fold.known])) - 1)
     pipeline = make_pipeline_for(candidate, problem, size, fold.known)
+    until.bound(getattr(pipeline[-1], "estimator", pipeline[-1]))
     target = fold.shown if problem.kind[0] in candidate.learns else None
-    metered = trial.split == 0 and trial.labels == "real"
     extra = _fit_parameters(problem, trial, fold.rows)
-    return pipeline, *_timed_fit(pipeline, X, target, extra, metered)
+    return pipeline, *_timed_fit(pipeline, X, target, extra, trial.metered)
 
 
 class _Fold(NamedTuple):
@@ -185,191 +221,164 @@ def _transform(pipeline, X, problem, candidate, rows):
     return pipeline[-1].transform(prepared, links=problem.links, sample_index=rows)
 
 
-class Row(NamedTuple):
-    """A model with a number of components, and how it did.
+class Scored(NamedTuple):
+    """Candidates that were scored, how, on which splits, and what came of it."""
 
-    ``score`` and ``sd`` are over splits; ``difference`` and ``p_value`` are against the leader,
-    the latter corrected for the number of models; ``apparent`` is the score on the rows the map
-    was learnt from; ``control`` and ``control_apparent`` are the two scores where labels were
-    shuffled. ``mark`` is "best", "tied" with the leader, or empty; ``chosen`` rows stand for
-    their model.
+    candidates: list[Candidate]
+    skipped: dict[str, str]
+    evaluator: Any
+    splits: list[tuple]
+    outcomes: list[Outcome]
+    stopped: str
+
+
+def score_candidates(problem: Problem, models, n_components, settings: Settings) -> Scored:
+    """Every candidate that applies, with every number of components, on every split."""
+    evaluator = scoring.resolve_evaluator(settings.evaluate, problem.kind)
+    check_integer("random_state", settings.seed, low=0)
+    candidates, skipped = choose(problem, models)
+    splits = _splits(problem, settings.cv, settings.seed)
+    sizes = np.atleast_1d(n_components).tolist()
+    sizes = [check_integer("n_components", size, low=1) for size in sizes]
+    planned = _trials(problem, candidates, sizes, splits, settings.seed)
+    outcomes, stopped = run_trials(problem, planned, evaluator, settings)
+    skipped |= _too_slow(candidates, outcomes, skipped)
+    return Scored(candidates, skipped, evaluator, splits, outcomes, stopped)
+
+
+def _splits(problem, cv, seed):
+    few = cv is None and problem.labelled.sum() < FEW_LABELS
+    cv, splits = scoring.FOLDS if cv is None else cv, []
+    for repeat in range(REPEATS if few else 1):
+        splits += scoring.labelled_splits(problem, cv, seed + repeat)
+    return splits
+
+
+def _trials(problem, candidates, sizes, splits, seed):
+    """Those with the real labels, a whole split after the other."""
+    planned = []
+    for index, (train, test) in enumerate(splits):
+        for candidate in candidates:
+            own = sizes_for(candidate, problem, sizes, len(train))
+            for part in [tuple(own)] if candidate.nested else [(size,) for size in own]:
+                metered = index == 0 and part[-1] == own[-1]
+                where = index, train, test, "real", seed + index, metered
+                planned.append(Trial(candidate, part, *where))
+    return planned
+
+
+def _too_slow(candidates, outcomes, skipped):
+    """Why candidates have no outcome, or but one where the others have more."""
+    splits_of = defaultdict(set)
+    for outcome in outcomes:
+        if outcome.labels == "real" and outcome.error != LATE:
+            splits_of[outcome.model].add(outcome.split)
+    most = max(map(len, splits_of.values()), default=0)
+    late = [c.name for c in candidates if len(splits_of[c.name]) < max(1, min(most, 2))]
+    return {name: "too slow for the time limit" for name in late if name not in skipped}
+
+
+class Runs(NamedTuple):
+    """Outcomes so far, and why there are no more ("" if all trials were run)."""
+
+    outcomes: list[Outcome]
+    stopped: str
+
+
+def run_trials(problem, planned, evaluator, settings: Settings, known=()) -> Runs:
+    """Run trials until they end, the time is up, or the user interrupts.
+
+    No trial is begun that would not end in time: what it costs is known from the same in
+    another split, among the ``known`` outcomes too, or from a pilot with fewer rows.
     """
+    outcomes, late, until = [], [], settings.until
+    costs = {(o.model, o.n_components): o.elapsed for o in known}
 
-    model: str
-    n_components: int
-    score: float
-    sd: float
-    n_splits: int
-    chosen: bool
-    mark: str
-    difference: float
-    p_value: float
-    apparent: float
-    control: float
-    control_apparent: float
-    seconds: float
-    memory_mb: float
+    def due():
+        for trial in planned:
+            if until.seconds is not None:
+                key = trial.candidate.name, trial.sizes[-1]
+                costs[key] = costs.get(key) or _pilot(problem, trial, evaluator, until)
+                if until.left < costs[key]:
+                    late.append(trial)
+                    continue
+            yield trial
 
-
-def table(outcomes: Sequence[Outcome], test_share) -> list[Row]:
-    """A row for each model and size, the leader first, then by score."""
-    real, control = _by_model_and_size(outcomes, "real"), _by_model_and_size(outcomes, "permuted")
-    rows = [_row(key, done, control.get(key, [])) for key, done in real.items()]
-    if not rows:
-        return []
-    chosen = _chosen_sizes(real, test_share)
-    rows = [row._replace(chosen=chosen[row.model] == row.n_components) for row in rows]
-    leader = max((row for row in rows if row.chosen), key=lambda row: row.score)
-    rows = _against(leader, rows, real, test_share)
-    return sorted(rows, key=lambda row: (row.model != leader.model or not row.chosen, -row.score))
+    stopped = ""
+    with _bar(len(planned), settings.progress) as advance:
+        try:
+            for done in _execute(problem, due(), evaluator, settings):
+                outcomes += done
+                costs[done[-1].model, done[-1].n_components] = done[-1].elapsed
+                advance(f"{done[0].model}, split {done[0].split + 1}")
+        except KeyboardInterrupt:
+            stopped = INTERRUPTED
+    if not stopped and (late or any(o.error == LATE for o in outcomes)):
+        stopped = f"the time limit of {until.seconds:g} s was reached"
+    return Runs(outcomes, stopped)
 
 
-def predictions(outcomes: Sequence[Outcome], splits) -> list[list]:
-    """For each model and size its (test rows, predicted), where all splits were run."""
-    groups = _by_model_and_size(outcomes, "real").values()
-    full = max((len(group) for group in groups), default=0)
-    return [[(splits[o.split][1], o.predicted) for o in g] for g in groups if len(g) == full]
+def _pilot(problem, trial, evaluator, until):
+    """Seconds that the trial is expected to take, from one with a part of the training rows."""
+    if until():
+        return np.inf
+    if problem.transductive or len(trial.train) <= PILOT_ROWS:
+        return 0.0
+    known = problem.labelled[trial.train]
+    parts = (trial.train[mask][::PILOT_SHARE] for mask in (known, ~known))
+    small = trial._replace(train=np.sort(np.concatenate(list(parts))), metered=False)
+    power = POWER if trial.candidate.most_rows is None else BOUNDED_POWER
+    return run_trial(problem, small, evaluator, until)[-1].elapsed * PILOT_SHARE**power
 
 
-def _by_model_and_size(outcomes, labels) -> dict[tuple[str, int], list[Outcome]]:
+def _execute(problem, planned, evaluator, settings) -> Iterator[list[Outcome]]:
+    until = settings.until
+    if effective_n_jobs(settings.n_jobs) == 1:
+        for trial in planned:
+            yield run_trial(problem, trial, evaluator, until)
+        return
+    # One thread of BLAS for each process, or the processes would fight for the cores.
+    with parallel_config(backend="loky", inner_max_num_threads=1):
+        options = {"return_as": "generator_unordered", "pre_dispatch": "n_jobs"}
+        pool = Parallel(n_jobs=settings.n_jobs, **options)
+        yield from pool(delayed(run_trial)(problem, trial, evaluator, until) for trial in planned)
+
+
+def _bar(total, progress):
+    """What shows progress, if it is wanted."""
+    if not (sys.stderr.isatty() if progress == "auto" else progress):
+        return nullcontext(lambda text: None)
+    from gnomon.tools.compare.progress import bar
+
+    return bar(total)
+
+
+def ended(outcomes: Sequence[Outcome], labels="real") -> dict[tuple[str, int], list[Outcome]]:
+    """Outcomes by model and size, without what failed or was late, on the splits all share.
+
+    What has ended one split where others have more is left out, so that the others keep theirs.
+    """
     groups: dict[tuple[str, int], list[Outcome]] = defaultdict(list)
     for outcome in sorted(outcomes, key=lambda o: o.split):
-        if outcome.labels == labels and not outcome.error:
+        if outcome.labels == labels:
             groups[outcome.model, outcome.n_components].append(outcome)
-    return groups
+    good = {key: [o for o in own if o.error != LATE] for key, own in groups.items()}
+    good = {key: own for key, own in good.items() if own and not any(o.error for o in own)}
+    most = max(map(len, good.values()), default=0)
+    good = {key: own for key, own in good.items() if len(own) >= min(most, 2)}
+    shared = set.intersection(*({o.split for o in own} for own in good.values())) if good else ()
+    return {key: [o for o in own if o.split in shared] for key, own in good.items()}
 
 
-def _row(key, real, control):
-    scores = [outcome.score for outcome in real]
-    # The first split is fitted under the memory meter, which slows it.
-    timed = [outcome.seconds for outcome in real if np.isnan(outcome.memory)]
-    return Row(
-        *key,
-        score=float(np.mean(scores)),
-        sd=deviation(scores),
-        n_splits=len(scores),
-        chosen=False,
-        mark="",
-        difference=np.nan,
-        p_value=np.nan,
-        apparent=_mean(real, "apparent"),
-        control=_mean(control, "score"),
-        control_apparent=_mean(control, "apparent"),
-        seconds=float(np.median(timed or [outcome.seconds for outcome in real])),
-        memory_mb=_mean([o for o in real if not np.isnan(o.memory)], "memory"),
-    )
+def pooled(outcomes: Sequence[Outcome], splits, field="sums") -> np.ndarray:
+    """What each distinct test row of these outcomes adds to a score, in the order of the rows."""
+    rows = np.concatenate([splits[outcome.split][1] for outcome in outcomes])
+    return scoring.pool(rows, np.concatenate([getattr(outcome, field) for outcome in outcomes]))[1]
 
 
-def _mean(outcomes, field):
-    return float(np.mean([getattr(o, field) for o in outcomes])) if outcomes else np.nan
-
-
-def deviation(scores):
-    """Standard deviation over splits; NaN for a single one."""
-    return float(np.std(scores, ddof=1)) if len(scores) > 1 else np.nan
-
-
-def _chosen_sizes(real, test_share):
-    sizes = defaultdict(list)
-    for model, size in sorted(real, key=lambda key: key[1]):
-        sizes[model].append(size)
-    chosen = {}
-    for model, own in sizes.items():
-        shared = set.intersection(*({o.split for o in real[model, q]} for q in own))
-        scores = [[o.score for o in real[model, q] if o.split in shared] for q in own]
-        chosen[model] = smallest_good(own, np.array(scores), test_share)
-    return chosen
-
-
-def _against(leader, rows, real, test_share):
-    own = {o.split: o.score for o in real[leader.model, leader.n_components]}
-    compared = []
-    for row in rows:
-        done = [o for o in real[row.model, row.n_components] if o.split in own]
-        differences = [o.score - own[o.split] for o in done]
-        p_value = paired_test(differences, test_share)[1]
-        mean = float(np.mean(differences)) if differences else np.nan
-        compared.append(row._replace(difference=mean, p_value=p_value))
-    return _marked(leader, compared)
-
-
-def _marked(leader, rows):
-    rivals = [row for row in rows if row.chosen and row.model != leader.model]
-    corrected = {
-        row.model: p for row, p in zip(rivals, holm([r.p_value for r in rivals]), strict=True)
-    }
-    won = all(p < LEVEL for p in corrected.values())
-    marked = []
-    for row in rows:
-        p_value = corrected.get(row.model, np.nan) if row.chosen else np.nan
-        mark = "tied" if p_value >= LEVEL else ""
-        if row.chosen and row.model == leader.model:
-            mark = "best" if won else "tied"
-        marked.append(row._replace(p_value=p_value, mark=mark))
-    return marked
-
-
-def paired_test(differences, test_share) -> tuple[float, float]:
-    """Corrected standard error of the mean difference over splits, and its two-sided p value.
-
-    ``test_share`` is the number of test rows over that of training rows.
-    """
-    differences = np.asarray(differences, dtype=float)
-    count = len(differences)
-    if count < 2:
-        return np.nan, 1.0
-    mean, error = differences.mean(), np.sqrt(differences.var(ddof=1) * (1 / count + test_share))
-    if error < ROUNDING:
-        # Without deviation only the common sign of the differences counts.
-        return 0.0, 1.0 if abs(mean) < ROUNDING else 2.0 ** (1 - count)
-    return float(error), float(2 * student.sf(abs(mean) / error, count - 1))
-
-
-def holm(p_values) -> np.ndarray:
-    """P values corrected for their number, by Holm's step-down rule."""
-    p_values = np.asarray(p_values, dtype=float)
-    order = np.argsort(p_values)
-    scaled = p_values[order] * np.arange(len(p_values), 0, -1)
-    corrected = np.empty_like(scaled)
-    corrected[order] = np.minimum(np.maximum.accumulate(scaled), 1)
-    return corrected
-
-
-def smallest_good(sizes, scores, test_share) -> int:
-    """Smallest size whose mean score is within a standard error of the best size's.
-
-    ``scores`` has a row for each size and a column for each split.
-    """
-    means = np.mean(scores, axis=1)
-    best = int(np.argmax(means))
-    for index in range(best):
-        error, _ = paired_test(scores[best] - scores[index], test_share)
-        if means[best] - means[index] <= (0 if np.isnan(error) else error):
-            return sizes[index]
-    return sizes[best]
-
-
-def structure_test(problem, predictions, rng, n_permutations=499) -> float:
-    """P value of "no candidate predicts y", for the best of all candidates at once.
-
-    ``predictions`` has for each candidate a list of (test rows, predicted). The labels of the
-    scored rows are shuffled against the predictions; the largest gain over what shuffled labels
-    give on average is compared with the largest such gain among shuffles.
-    """
-    rows = np.unique(np.concatenate([test for splits in predictions for test, _ in splits]))
-    shuffles = np.stack([rng.permutation(rows) for _ in range(n_permutations)])
-    place = np.full(len(problem.y), -1)
-    place[rows] = np.arange(len(rows))
-    real, shuffled = [], []
-    for splits in predictions:
-        truth = _mean_score(problem, splits, lambda test: problem.y[test])
-        null = _mean_score(problem, splits, lambda test: problem.y[shuffles[:, place[test]]])
-        real.append(truth - null.mean())
-        shuffled.append(np.sqrt(PAIRING) * (null - null.mean()))
-    exceeded = np.max(shuffled, axis=0) >= max(real) - ROUNDING
-    return float((1 + exceeded.sum()) / (1 + n_permutations))
-
-
-def _mean_score(problem, splits, truth_of):
-    scores = [measure(problem.kind, truth_of(test), predicted) for test, predicted in splits]
-    return np.mean(scores, axis=0)
+def chosen_sizes(problem: Problem, outcomes: Sequence[Outcome], splits) -> dict[str, int]:
+    """For each model the smallest size that is as good as its best."""
+    scores: dict[str, dict[int, float]] = defaultdict(dict)
+    for (model, size), own in ended(outcomes).items():
+        scores[model][size] = scoring.mean_score(problem.kind, pooled(own, splits))
+    return {model: scoring.smallest_good(own, own.values()) for model, own in scores.items()}

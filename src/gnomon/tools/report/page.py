@@ -8,6 +8,7 @@ name from the data is escaped.
 import base64
 import hashlib
 import json
+import re
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
@@ -18,13 +19,15 @@ import pyarrow as pa
 from jinja2 import Environment
 
 import gnomon
+from gnomon.displays.style import ON_DARK, PALETTE, PLAIN_COLOURS
+from gnomon.estimators import count, labelled_rows
 from gnomon.inference.checkpoint import write_atomically
 from gnomon.tools import modelfile
-from gnomon.tools.compare.scoring import Score
+from gnomon.tools.compare.held_out import Score
 from gnomon.tools.dimension import DimensionChoice
-from gnomon.tools.prepare import Question
+from gnomon.tools.prepare import Question, target_columns
 from gnomon.tools.report import sections
-from gnomon.tools.tables import as_numbers, as_texts, column_kind
+from gnomon.tools.tables import NUMBER, as_numbers, as_texts, column_kind
 from gnomon.tools.write import latent
 
 # More rows than this are drawn as a sample.
@@ -34,9 +37,11 @@ NO_LEVEL = 65535
 # A column with more texts than this has no colours for them.
 MOST_LEVELS = 60
 # Room for the columns to colour by, and for covariances; a page of more would open slowly.
-COLUMN_BYTES = COVARIANCE_BYTES = 8 * 2**20
+COLUMN_BYTES, COVARIANCE_BYTES = 16 * 2**20, 8 * 2**20
 # More arrows than this hide the points.
 ARROW_FEATURES = 60
+# One script in four parts, each of which needs those before it.
+SCRIPTS = ("picture.js", "rows.js", "files.js", "controls.js")
 
 
 class Subject:
@@ -61,8 +66,8 @@ class Subject:
         n = X.shape[0]
         if n <= MOST_POINTS:
             return cls(model, table, ready, asked, X)
-        note(f"the report shows {MOST_POINTS:,} of the {n:,} rows, drawn at random")
-        rows = np.sort(np.random.default_rng(0).choice(n, MOST_POINTS, replace=False))
+        rows, how = _drawn_rows(n, ready.labelled)
+        note(f"the report shows {MOST_POINTS:,} of the {n:,} rows, {how}")
         y = None if ready.y is None else ready.y[rows]
         part = ready._replace(X=ready.X[rows], y=y, ids=ready.ids[rows])
         taken = part.X if X is ready.X else X[rows]
@@ -86,7 +91,8 @@ class Subject:
     @cached_property
     def proba(self) -> Any:
         """The probabilities of the classes for all rows, or None."""
-        if not (self.predicts and hasattr(self.model, "predict_proba")):
+        classes = self.predicts and self.ready.kind == "classes"
+        if not (classes and hasattr(self.model, "predict_proba")):
             return None
         return np.asarray(self.model.predict_proba(self.X))
 
@@ -98,7 +104,17 @@ class Subject:
     @property
     def used(self) -> set:
         """Columns that the picture shows in another role."""
-        return {self.asked.target, self.asked.id}
+        return {*self.asked.targets, self.asked.id}
+
+
+def _drawn_rows(n, labelled):
+    """The rows of a large table that are drawn: all with a label, unless they are many."""
+    first, how = np.arange(0), "drawn at random"
+    if labelled is not None and labelled.sum() <= MOST_POINTS // 2:
+        first, how = np.flatnonzero(labelled), "all with a label and others drawn at random"
+    others = np.setdiff1d(np.arange(n), first, assume_unique=True)
+    more = np.random.default_rng(0).choice(others, MOST_POINTS - len(first), replace=False)
+    return np.sort(np.concatenate([first, more])), how
 
 
 def write_report(path, subject: Subject, *, command="", notes=(), comparison=None) -> Path:
@@ -109,8 +125,8 @@ def write_report(path, subject: Subject, *, command="", notes=(), comparison=Non
 
 def render(subject: Subject, *, command="", notes=(), comparison=None) -> str:
     """The report as HTML."""
-    style, script = _asset("style.css"), _asset("script.js")
-    path, target = subject.table.path, subject.asked.target
+    style, script = _asset("style.css"), _script()
+    path, targets = subject.table.path, subject.asked.targets
     lead = f"{type(subject.model).__name__} of {path.name}"
     page = Environment(autoescape=True, trim_blocks=True).from_string(_asset("page.html"))
     return page.render(
@@ -119,17 +135,12 @@ def render(subject: Subject, *, command="", notes=(), comparison=None) -> str:
         script=script,
         script_hash=_hash(script),
         payload=as_script(payload(subject)),
-        title=f"{path.stem}: {target}" if target else path.stem,
-        lead=f"{lead}, target {target!r}" if target else lead,
+        title=f"{path.stem}: {', '.join(targets)}" if targets else path.stem,
+        lead=f"{lead}, {_quoted(targets)}" if targets else lead,
         facts=sections.facts(subject),
         picture_hint=sections.picture_hint(subject),
         score=sections.score(subject),
-        labels=sections.labels(subject),
-        comparison=sections.comparison(comparison),
-        next_labels=sections.next_labels(subject),
-        doubtful=sections.doubtful(subject),
-        loadings=sections.loadings(subject),
-        charts=sections.figures(subject),
+        cards=sections.cards(subject, comparison),
         steps=steps(subject),
         notes=list(notes),
         command=command,
@@ -143,18 +154,19 @@ def render(subject: Subject, *, command="", notes=(), comparison=None) -> str:
 def steps(subject) -> list[str]:
     """What was done to the data, a line each."""
     recipe, asked = subject.ready.recipe, subject.asked
-    lines = [f"Read {subject.n_rows:,} rows from {subject.table.path.name}."]
+    lines = [f"Read {count(subject.n_rows, 'row')} from {subject.table.path.name}."]
     if recipe.matrix_names:
-        how = "divided by their standard deviations" if recipe.scaled else "taken as they are"
-        lines.append(f"The {len(recipe.matrix_names)} columns of its matrix were {how}.")
+        how = "divided by the standard deviation" if recipe.scaled else "taken unchanged"
+        columns = count(len(recipe.matrix_names), "column was", "columns were")
+        lines.append(f"Of its matrix, {columns} {how}.")
     else:
         lines += _column_steps(recipe)
-    if asked.target is not None:
-        lines.append(f"The target is {asked.target!r}, read as {subject.ready.kind}.")
+    if asked.targets:
+        lines.append(f"Explained: {_quoted(asked.targets)}, read as {subject.ready.kind}.")
     if recipe.left_out:
         out = "; ".join(f"{name!r} {reason}" for name, reason in recipe.left_out.items())
         lines.append(f"Left out: {out}.")
-    if sections.gap_counts(subject).any():
+    if subject.ready.gaps:
         filled = subject.X is not subject.ready.X
         lines.append(
             "Gaps were filled with column means, since this model takes none."
@@ -162,6 +174,10 @@ def steps(subject) -> list[str]:
             else "Gaps stayed gaps: the model takes them as unknown."
         )
     return lines
+
+
+def _quoted(targets):
+    return f"target{'s' * (len(targets) > 1)} {', '.join(map(repr, targets))}"
 
 
 def _column_steps(recipe):
@@ -178,17 +194,24 @@ def _column_steps(recipe):
 
 def python_code(subject) -> str:
     """Python that makes the same coordinates: fits the same model, or takes it from its file."""
-    path, ready = subject.model_path, subject.ready
+    path = str(subject.table.path)
+    if subject.model_path is not None and not subject.table.options:
+        load = f"model = gnomon.load({str(subject.model_path)!r})\n"
+        return f"import gnomon\n\n{load}Z = model.transform({path!r})\n"
     more = "".join(f", {key}={value!r}" for key, value in _reading(subject).items())
-    table = f"table = gnomon.read_table({str(subject.table.path)!r}{more})\n"
-    if path is not None:
-        steps = f"model = gnomon.load({str(path)!r})\n"
-    else:
-        extra = [key for key in ("links", "chunks") if getattr(ready, key) is not None]
-        given = ["table.X", *(["table.y"] if ready.y is not None else [])]
-        given += [f"{key}=table.{key}" for key in extra]
-        steps = f"model = gnomon.{_constructor(subject.model)}\nmodel.fit({', '.join(given)})\n"
-    return f"import gnomon\n\n{table}{steps}Z = model.transform(table.X)\n"
+    table = f"table = gnomon.read_table({path!r}{more})\n"
+    return f"import gnomon\n\n{table}{_model_code(subject)}Z = model.transform(table.X)\n"
+
+
+def _model_code(subject):
+    """The model for a matrix: that of the file, or the same one fitted."""
+    if subject.model_path is not None:
+        return f"model = gnomon.load({str(subject.model_path)!r}).model\n"
+    ready = subject.ready
+    extra = [key for key in ("links", "chunks") if getattr(ready, key) is not None]
+    given = ["table.X", *(["table.y"] if ready.y is not None else [])]
+    given += [f"{key}=table.{key}" for key in extra]
+    return f"model = gnomon.{_constructor(subject.model)}\nmodel.fit({', '.join(given)})\n"
 
 
 def _reading(subject):
@@ -218,6 +241,11 @@ def _asset(name):
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
+def _script():
+    parts = "\n".join(_asset(name) for name in SCRIPTS)
+    return f'"use strict";\n(() => {{\n{parts}}})();\n'
+
+
 def _hash(text):
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
@@ -225,18 +253,23 @@ def _hash(text):
 def payload(subject) -> dict:
     """All that the picture shows of a `Subject`."""
     Z, covariance, axes = _axes(subject)
-    q = len(axes)
-    columns = colour_columns(subject)
+    q, own = len(axes), _own_columns(subject)
+    columns, left_out = colour_columns(subject, own)
     return {
+        "name": subject.table.path.stem,
         "n": len(Z),
         "q": q,
         "axes": axes,
+        "row_name": subject.asked.id or "row",
         "ids": [str(name) for name in subject.ready.ids],
         "z": [_pack(Z[:, j], "<f4") for j in range(q)],
         "covariance": _covariance(covariance, q),
         "labelled": None if subject.labelled is None else _pack(subject.labelled, "u1"),
+        "palette": {"light": PALETTE, "dark": ON_DARK, "plain": PLAIN_COLOURS},
         "columns": columns,
-        "colour": 0,
+        "columns_left_out": left_out,
+        "own": len(own),
+        "predicted": subject.predicts,
         "loadings": _arrows(subject, q),
     }
 
@@ -270,13 +303,12 @@ def axis_names(model, q) -> list[str]:
     return [f"z{j + 1} ({share:.0%} of the variance)" for j, share in enumerate(shares[:q])]
 
 
-def colour_columns(subject) -> list[dict]:
-    """What the rows can be coloured by: target first, then certainty, then the table's columns."""
-    columns = _own_columns(subject)
-    room = COLUMN_BYTES - sum(len(column["values"]) for column in columns)
+def colour_columns(subject, own):
+    """What the rows can be coloured by, the model's own first; and how many have no room."""
+    columns, room = list(own), COLUMN_BYTES - sum(len(column["values"]) for column in own)
     if subject.table.streamed:
-        return columns
-    (batch,) = subject.table.batches()
+        return columns, 0
+    (batch,), left_out = subject.table.batches(), 0
     for name, column in batch.columns.items():
         if subject.rows is not None:
             column = column.take(pa.array(subject.rows))
@@ -284,49 +316,75 @@ def colour_columns(subject) -> list[dict]:
         if packed is not None and len(packed["values"]) <= room:
             room -= len(packed["values"])
             columns.append(packed)
-    return columns
+        else:
+            left_out += packed is not None
+    return columns, left_out
 
 
 def _own_columns(subject):
-    columns = []
-    if subject.ready.kind is not None:
-        pack = _levels if subject.ready.kind == "classes" else _numbers
-        columns.append(pack(subject.asked.target, _given_or_predicted(subject)))
+    """Target, predictions, certainty and uncertainty: those that there are."""
+    columns = [] if subject.ready.kind is None else _target_columns(subject)
     if subject.certainty is not None:
         columns.append(_numbers("probability of the class", subject.certainty))
     if subject.covariance is not None:
         sd = np.sqrt(np.trace(subject.covariance, axis1=1, axis2=2))
-        columns.append(_numbers("uncertainty", sd))
+        columns += [] if np.allclose(sd, sd[0]) else [_numbers("uncertainty", sd)]
     return columns or [_numbers("z1", subject.Z[:, 0])]
 
 
-def _given_or_predicted(subject):
+def _target_columns(subject):
+    """Every target, predicted where it is not given, then its predictions in the same colours."""
+    given = target_columns(subject.asked, subject.ready.y)
     if subject.predicted is None:
-        return subject.ready.y
-    return np.where(subject.labelled, subject.ready.y, subject.predicted)
+        return [column for name, y in given.items() for column in _drawn(subject, {name: y})]
+    predicted, columns = target_columns(subject.asked, subject.predicted), []
+    for name, y in given.items():
+        known = labelled_rows(y, subject.ready.kind)
+        drawn = {name: np.where(known, y, predicted[name]), f"{name}, predicted": predicted[name]}
+        columns += _drawn(subject, drawn)
+    return columns
+
+
+def _drawn(subject, values):
+    """Columns of one target, classes with the same levels."""
+    if subject.ready.kind != "classes":
+        return [_numbers(name, column) for name, column in values.items()]
+    levels = _sorted_levels(np.concatenate(list(values.values())))
+    return [_levels(name, column, levels) for name, column in values.items()]
 
 
 def _column(name, column):
     kind = column_kind(column)
     if kind in ("number", "date"):
         values = as_numbers(column)
-        return None if np.isnan(values).all() else _numbers(name, values)
+        is_date = pa.types.is_date(column.type) or pa.types.is_timestamp(column.type)
+        return None if np.isnan(values).all() else _numbers(name, values, is_date=is_date)
     if kind != "text":
         return None
     texts = as_texts(column)
-    return _levels(name, texts) if len(set(texts)) <= MOST_LEVELS else None
+    levels = _sorted_levels(texts)
+    return _levels(name, texts, levels) if len(levels) <= MOST_LEVELS else None
 
 
-def _numbers(name, values):
-    values = np.asarray(values, dtype=float)
-    return {"name": str(name), "levels": None, "values": _pack(values, "<f4")}
+def _numbers(name, values, *, is_date=False):
+    """A column of numbers, or of dates as days since 1970, with the minutes in their fraction."""
+    kind, dtype = ("date", "<f8") if is_date else ("number", "<f4")
+    packed = _pack(np.asarray(values, dtype=float), dtype)
+    return {"name": str(name), "kind": kind, "levels": None, "values": packed}
 
 
-def _levels(name, texts):
-    levels = sorted({str(text) for text in texts if text is not None})
+def _sorted_levels(texts):
+    """The different texts; numbers are sorted as numbers, those within a text too."""
+    levels = {str(text) for text in texts if text is not None}
+    if all(NUMBER.fullmatch(level) for level in levels):
+        return sorted(levels, key=lambda level: float(level.replace(",", ".")))
+    return sorted(levels, key=lambda level: re.sub("[0-9]+", lambda m: m[0].zfill(20), level))
+
+
+def _levels(name, texts, levels):
     places = {level: i for i, level in enumerate(levels)}
     values = [NO_LEVEL if text is None else places[str(text)] for text in texts]
-    return {"name": str(name), "levels": levels, "values": _pack(values, "<u2")}
+    return {"name": str(name), "kind": "classes", "levels": levels, "values": _pack(values, "<u2")}
 
 
 def _covariance(covariance, q):

@@ -1,0 +1,187 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss, r2_score
+from sklearn.model_selection import GridSearchCV
+
+from gnomon import (
+    BSDR,
+    DCAGM,
+    SPPCA,
+    BSDRRegressor,
+    KernelSPPCA,
+    MultinomialProbit,
+    SemiSupervisedSplit,
+    labelled_scorer,
+)
+from gnomon.estimators._predict import HEAD_C, fit_head, with_head
+
+BY_LIKELIHOOD = SPPCA(1, supervision="likelihood", noise=(1.0, 0.5))
+
+
+@pytest.fixture(scope="module")
+def sample():
+    rng = np.random.default_rng(0)
+    labels = np.arange(60) % 3
+    return rng.normal(size=(60, 3)) + 2 * np.eye(3)[labels], labels
+
+
+@pytest.mark.parametrize(
+    "model", [DCAGM(2), BSDR(2), MultinomialProbit(), SPPCA(2), KernelSPPCA(2)]
+)
+@pytest.mark.parametrize("mark", [-1, None, np.nan])
+@pytest.mark.filterwarnings("ignore:y has no label")
+def test_rows_without_a_label_do_not_count(sample, model, mark):
+    X, labels = sample
+    y = labels.astype(float if mark is np.nan else object)
+    y[::4] = mark
+    model.fit(X, y)
+    known = np.arange(60) % 4 > 0
+    expected = np.mean(model.predict(X)[known] == labels[known])
+    assert_allclose(model.score(X, y), expected)
+    assert_allclose(model.score(sparse.csr_array(X), y.tolist()), expected)
+    weights = np.where(np.arange(60) % 2, 1.0, 3.0)
+    hits = model.predict(X) == labels
+    assert_allclose(model.score(X, y, weights), np.average(hits[known], weights=weights[known]))
+    with pytest.raises(ValueError, match="y has no labelled row"):
+        model.score(X, np.full(60, -1))
+
+
+def test_a_class_of_minus_one_counts(sample):
+    X, labels = sample
+    signs = np.where(labels > 0, 1, -1)
+    model = DCAGM(1).fit(X, signs)
+    lower = signs < 0
+    assert_allclose(model.score(X[lower], signs[lower]), np.mean(model.predict(X[lower]) == -1))
+
+
+@pytest.mark.filterwarnings("ignore:y has no label")
+def test_numbers_without_gap_are_scored(sample):
+    X, _ = sample
+    Y = np.column_stack([X[:, 0], X[:, 1] - 1])
+    gaps = Y.copy()
+    gaps[::5, 0] = np.nan
+    model = BSDRRegressor(2).fit(X, gaps)
+    known = np.arange(60) % 5 > 0
+    assert_allclose(model.score(X, gaps), model.score(X[known], Y[known]))
+
+
+def test_a_number_of_minus_one_is_scored(sample):
+    X, labels = sample
+    y = labels - 1.0
+    model = BSDRRegressor(1).fit(X, y)
+    assert_allclose(model.score(X, y), r2_score(y, model.predict(X)))
+
+
+def test_labels_that_are_missing_altogether_are_asked_for(sample):
+    with pytest.raises(ValueError, match="DCAGM requires y to be passed"):
+        DCAGM(2).fit(sample[0], None)
+
+
+@pytest.mark.parametrize("model", [SPPCA(1), BY_LIKELIHOOD, KernelSPPCA(1)])
+def test_numbers_are_scored_by_their_determination(sample, model):
+    X, labels = sample
+    y = X @ [1.0, -0.5, 0.2] + labels
+    y[::5] = np.nan
+    model.fit(X, y)
+    known = ~np.isnan(y)
+    assert_allclose(model.score(X, y), r2_score(y[known], model.predict(X[known])))
+    weights = np.where(np.arange(60) % 2, 1.0, 3.0)
+    expected = r2_score(y[known], model.predict(X[known]), sample_weight=weights[known])
+    assert_allclose(model.score(X, y, weights), expected)
+
+
+def test_indicators_are_scored_row_by_row(sample):
+    X, labels = sample
+    Y = np.column_stack([labels == 0, labels > 1]).astype(float)
+    gaps = np.where(np.arange(60)[:, None] % 6 == 0, np.nan, Y)
+    model = SPPCA(2).fit(X, gaps)
+    known = np.arange(60) % 6 > 0
+    expected = np.mean((model.predict(X) == Y).all(axis=1)[known])
+    assert_allclose(model.score(X, gaps), expected)
+
+
+def test_the_score_without_outputs_is_the_log_density(sample):
+    X, labels = sample
+    model = SPPCA(2).fit(X, labels)
+    assert_allclose(model.score(X), model.score_samples(X).mean())
+    weights = np.arange(1.0, 61)
+    assert_allclose(
+        model.score(X, sample_weight=weights), np.average(model.score_samples(X), weights=weights)
+    )
+    alone = SPPCA(1).fit(X)
+    assert_allclose(alone.score(X, labels), alone.score_samples(X).mean())
+    with pytest.raises(ValueError, match="y is None; the score of KernelSPPCA needs outputs"):
+        KernelSPPCA(1).fit(X, labels).score(X)
+
+
+def test_a_grid_search_tunes_what_is_predicted(sample):
+    X, labels = sample
+    rng = np.random.default_rng(1)
+    wide = np.hstack([X, 10 * rng.normal(size=(60, 2))])
+    y = np.where(np.arange(60) % 2, labels, -1)
+    search = GridSearchCV(
+        SPPCA(2), {"supervision": [0.0, 0.9]}, cv=SemiSupervisedSplit(3), scoring=labelled_scorer()
+    )
+    search.fit(wide, y)
+    assert 0 <= search.best_score_ <= 1
+    by_name = GridSearchCV(search.estimator, search.param_grid, cv=search.cv)
+    by_name.set_params(scoring=labelled_scorer("accuracy")).fit(wide, y)
+    assert_allclose(search.best_score_, by_name.best_score_)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_head_is_a_logistic_regression_of_scaled_coordinates(sample, n_classes):
+    X, labels = sample
+    y = np.minimum(labels, n_classes - 1)
+    head = fit_head(7 + 3 * X, y)
+    scaled = (X - X.mean(axis=0)) / np.sqrt(np.sum(X.var(axis=0)))
+    expected = LogisticRegression(C=HEAD_C, max_iter=1000).fit(scaled, y).predict_proba(scaled)
+    odds = (7 + 3 * X) @ head.coef + head.intercept
+    assert_allclose(with_head(odds, odds), expected, atol=1e-3)
+    nothing = np.zeros_like(odds)
+    assert_allclose(with_head(nothing, odds), (expected + 1 / n_classes) / 2, atol=1e-3)
+    assert_allclose(with_head(nothing, None), 1 / n_classes)
+
+
+@pytest.mark.parametrize("model", [SPPCA(1), BY_LIKELIHOOD, KernelSPPCA(1)])
+def test_probabilities_are_the_mean_of_model_and_head(sample, model):
+    X, labels = sample
+    model.fit(X, labels)
+    P, head = model.predict_proba(X), model.class_head_
+    model.class_head_ = None
+    own = model.predict_proba(X)
+    model.class_head_ = head._replace(coef=0 * head.coef, intercept=np.zeros(3))
+    assert_allclose(model.predict_proba(X), (own + 1 / 3) / 2)
+    assert np.all(P >= own / 2)
+    assert not np.allclose(P, own, atol=1e-3)
+
+
+def test_the_head_sees_more_than_the_map_shows():
+    rng = np.random.default_rng(2)
+    labels = np.arange(120) // 2 % 6
+    X = rng.normal(size=(120, 8)) + 4 * np.eye(8)[labels]
+    for shown in (1, 2):
+        model = SPPCA(shown).fit(X[::2], labels[::2])
+        assert model.score(X[1::2], labels[1::2]) > 0.9
+        assert log_loss(labels[1::2], model.predict_proba(X[1::2])) < 0.4
+
+
+@pytest.mark.parametrize("model", [SPPCA(2), KernelSPPCA(2)])
+def test_labels_that_cannot_be_found_have_even_probabilities_and_no_head(model):
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(80, 6)), rng.permutation(np.arange(80) % 4)
+    model.fit(X, y)
+    assert model.class_head_ is None
+    assert np.all(np.abs(model.predict_proba(X) - 0.25) < 0.15)
+
+
+def test_a_head_counts_weights_as_repeated_rows(sample):
+    X, labels = sample
+    weights = np.where(np.arange(60) % 3, 1.0, 2.0)
+    twice = np.repeat(np.arange(60), weights.astype(int))
+    weighted = SPPCA(2, supervision=0.5).fit(X, labels, sample_weight=weights)
+    repeated = SPPCA(2, supervision=0.5).fit(X[twice], labels[twice])
+    assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-4)

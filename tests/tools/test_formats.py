@@ -1,0 +1,217 @@
+"""Workbooks and files that hold a matrix."""
+
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from scipy import io, sparse
+from sklearn.datasets import dump_svmlight_file
+
+pa = pytest.importorskip("pyarrow")
+from gnomon.exceptions import TableError
+from gnomon.tools.tables import as_numbers, as_texts, column_kind, open_table
+
+ROWS = [
+    ["name", "size", "crp", "kind", "when", None],
+    ["a", 1.5, "<0.5", "x", "25/03/2021", 1],
+    ["b", None, 2, "none", "26/03/2021", 2],
+    ["c", 3, "n.d.", "x", "01/04/2021", 3],
+    ["d", 3, 7.25, "x", "01/04/2021", 4],
+]
+OTHER = [["a", "b"], [1, 2], [3, 4]]
+
+
+def write_xlsx(path, sheets):
+    """A workbook as a spreadsheet program writes it, as far as a reader needs it."""
+    main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    rel = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    package = "http://schemas.openxmlformats.org/package/2006"
+    names = list(sheets)
+    entries = "".join(
+        f'<sheet name="{n}" sheetId="{i}" r:id="rId{i}"/>' for i, n in enumerate(names, 1)
+    )
+    links = "".join(
+        f'<Relationship Id="rId{i}" Type="{rel}/worksheet" Target="worksheets/sheet{i}.xml"/>'
+        for i in range(1, len(names) + 1)
+    )
+    kinds = f'<Types xmlns="{package}/content-types"><Default Extension="xml" '
+    kinds += 'ContentType="application/xml"/></Types>'
+    with zipfile.ZipFile(path, "w") as book:
+        book.writestr("[Content_Types].xml", kinds)
+        book.writestr(
+            "_rels/.rels",
+            f'<Relationships xmlns="{package}/relationships"><Relationship Id="rId1" '
+            f'Type="{rel}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
+        )
+        book.writestr(
+            "xl/workbook.xml",
+            f'<workbook xmlns="{main}" xmlns:r="{rel}"><sheets>{entries}</sheets></workbook>',
+        )
+        book.writestr(
+            "xl/_rels/workbook.xml.rels",
+            f'<Relationships xmlns="{package}/relationships">{links}</Relationships>',
+        )
+        for i, name in enumerate(names, 1):
+            rows = "".join(
+                f'<row r="{r}">{"".join(map(_xlsx_cell, row, [f"{c}{r}" for c in "ABCDEF"]))}</row>'
+                for r, row in enumerate(sheets[name], 1)
+            )
+            text = f'<worksheet xmlns="{main}"><sheetData>{rows}</sheetData></worksheet>'
+            book.writestr(f"xl/worksheets/sheet{i}.xml", text)
+    return path
+
+
+def _xlsx_cell(value, place):
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        value = value.replace("<", "&lt;")
+        return f'<c r="{place}" t="inlineStr"><is><t>{value}</t></is></c>'
+    return f'<c r="{place}"><v>{value}</v></c>'
+
+
+def write_ods(path, sheets):
+    names = "urn:oasis:names:tc:opendocument:xmlns"
+    tables = ""
+    for name, rows in sheets.items():
+        cells = "".join(
+            f"<table:table-row>{''.join(map(_ods_cell, row))}</table:table-row>" for row in rows
+        )
+        tables += f'<table:table table:name="{name}">{cells}</table:table>'
+    with zipfile.ZipFile(path, "w") as book:
+        book.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        book.writestr("META-INF/manifest.xml", f'<manifest xmlns="{names}:manifest:1.0"/>')
+        book.writestr(
+            "content.xml",
+            f'<office:document-content xmlns:office="{names}:office:1.0" '
+            f'xmlns:table="{names}:table:1.0" xmlns:text="{names}:text:1.0"><office:body>'
+            f"<office:spreadsheet>{tables}</office:spreadsheet></office:body>"
+            "</office:document-content>",
+        )
+    return path
+
+
+def _ods_cell(value):
+    if value is None:
+        return "<table:table-cell/>"
+    kind, text = ("string", value) if isinstance(value, str) else ("float", str(value))
+    text = text.replace("<", "&lt;")
+    more = f' office:value="{text}"' if kind == "float" else ""
+    start = f'<table:table-cell office:value-type="{kind}"{more}>'
+    return f"{start}<text:p>{text}</text:p></table:table-cell>"
+
+
+@pytest.fixture(params=["xlsx", "ods"])
+def workbook(request, tmp_path):
+    pytest.importorskip("python_calamine")
+    write = {"xlsx": write_xlsx, "ods": write_ods}[request.param]
+    return write(tmp_path / f"t.{request.param}", {"first": ROWS, "other": OTHER})
+
+
+def test_a_sheet_is_read_as_text_is(workbook):
+    notes = []
+    table = open_table(workbook, note=notes.append)
+    assert table.names == ["name", "size", "crp", "kind", "when", "column 6"]
+    assert_array_equal(as_numbers(table.column("size")), [1.5, np.nan, 3, 3])
+    assert_array_equal(as_numbers(table.column("crp")), [0.25, 2, np.nan, 7.25])
+    assert as_texts(table.column("kind")).tolist() == ["x", "none", "x", "x"]
+    assert column_kind(table.column("when")) == "date"
+    assert pa.types.is_integer(table.column("column 6").type)
+    assert "of the sheets 'first', 'other' the first was read; say --sheet" in notes[0]
+
+
+@pytest.mark.parametrize("sheet", ["other", "2", 2])
+def test_a_sheet_is_taken_by_name_or_number(workbook, sheet):
+    notes = []
+    table = open_table(workbook, sheet=sheet, note=notes.append)
+    assert_array_equal(as_numbers(table.column("b")), [2, 4])
+    assert notes == []
+
+
+def test_a_sheet_that_is_not_there_is_named(workbook):
+    with pytest.raises(TableError, match="no sheet 'third'; it has 'first', 'other'"):
+        open_table(workbook, sheet="third")
+
+
+def test_a_workbook_that_is_none_is_one_sentence(tmp_path):
+    pytest.importorskip("python_calamine")
+    for name in ("t.xlsx", "t.ods", "t.xls"):
+        (tmp_path / name).write_bytes(b"no workbook")
+        with pytest.raises(TableError, match="cannot be read"):
+            open_table(tmp_path / name)
+
+
+def test_workbooks_need_an_extra(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "python_calamine", None)
+    write_xlsx(tmp_path / "t.xlsx", {"a": OTHER})
+    with pytest.raises(TableError, match=r"needs python-calamine.*\[excel\]"):
+        open_table(tmp_path / "t.xlsx")
+
+
+def test_matrices_are_read(tmp_path, rng):
+    X = rng.poisson(1, size=(6, 4)).astype(float)
+    y = np.array([0, 1, 0, 1, 0, 1])
+    np.savez(tmp_path / "a.npz", X=X, y=y)
+    sparse.save_npz(tmp_path / "b.npz", sparse.csr_array(X))
+    io.mmwrite(tmp_path / "c.mtx", sparse.csr_array(X))
+    dump_svmlight_file(X, y, str(tmp_path / "d.svmlight"))
+    for name in ("a.npz", "b.npz", "c.mtx", "d.svmlight"):
+        table = open_table(tmp_path / name)
+        (batch,) = table.batches()
+        found = batch.matrix.toarray() if sparse.issparse(batch.matrix) else batch.matrix
+        assert_array_equal(found, X)
+        assert len(table.features) == 4
+    assert as_texts(open_table(tmp_path / "a.npz").column("target")).tolist() == list("010101")
+    assert as_texts(open_table(tmp_path / "d.svmlight").column("target")).tolist() == list("010101")
+
+
+def test_single_cell_files_are_read(tmp_path, rng):
+    anndata = pytest.importorskip("anndata")
+    X = sparse.csr_matrix(rng.poisson(1, size=(6, 4)).astype(np.float32))
+    data = anndata.AnnData(X)
+    data.obs["kind"] = list("aabbab")
+    data.var_names = ["g1", "g2", "g3", "g4"]
+    data.write_h5ad(tmp_path / "t.h5ad")
+    table = open_table(tmp_path / "t.h5ad")
+    (batch,) = table.batches()
+    assert_array_equal(batch.matrix.toarray(), X.toarray())
+    assert table.features == ["g1", "g2", "g3", "g4"]
+    assert as_texts(table.column("kind")).tolist() == list("aabbab")
+
+
+def test_an_archive_with_objects_is_not_unpickled(tmp_path):
+    class Trap:
+        def __reduce__(self):
+            return (open, (str(tmp_path / "mark"), "w"))
+
+    np.savez(tmp_path / "t.npz", X=np.array([Trap()], dtype=object))
+    with pytest.raises(TableError):
+        open_table(tmp_path / "t.npz")
+    with zipfile.ZipFile(tmp_path / "u.npz", "w") as archive:
+        archive.writestr("X.npy", pickle.dumps(Trap()))
+    with pytest.raises(TableError):
+        open_table(tmp_path / "u.npz")
+    assert not (tmp_path / "mark").exists()
+
+
+def test_a_bomb_is_not_opened(tmp_path):
+    np.savez_compressed(tmp_path / "t.npz", X=np.zeros((2000, 2000)))
+    with pytest.raises(TableError, match="would grow to"):
+        open_table(tmp_path / "t.npz")
+
+
+def test_an_archive_that_lies_about_its_size_is_one_sentence(tmp_path):
+    header = np.lib.format
+    with zipfile.ZipFile(tmp_path / "t.npz", "w") as archive, archive.open("X.npy", "w") as file:
+        shape = {"descr": "<f8", "fortran_order": False, "shape": (10**11, 100)}
+        header.write_array_header_1_0(file, shape)
+    with pytest.raises(TableError, match="cannot be read"):
+        open_table(tmp_path / "t.npz")
+
+
+def test_a_target_of_another_length_is_refused(tmp_path):
+    np.savez(tmp_path / "t.npz", X=np.ones((3, 2)), y=np.ones(2))
+    with pytest.raises(TableError, match="one value a row is wanted, 3 in all"):
+        open_table(tmp_path / "t.npz")
