@@ -113,7 +113,7 @@ def stacked_covariances(A) -> tuple[np.ndarray, np.ndarray]:
         return _inverses_by_blocks(A)
     inverses, log_det, size = np.empty(A.shape), np.empty(m), max(FEW, SWEPT_ENTRIES // q**2)
     for rows in (slice(k, k + size) for k in range(0, m, size)):
-        swept, log_det[rows] = _swept(np.ascontiguousarray(A[rows].transpose(1, 2, 0)))
+        swept, log_det[rows] = _swept(A[rows].transpose(1, 2, 0).copy())
         inverses[rows] = swept.transpose(2, 0, 1)
     return inverses, log_det
 
