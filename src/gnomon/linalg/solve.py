@@ -3,7 +3,7 @@
 There is no inverse elsewhere.
 """
 
-from contextlib import ContextDecorator
+from contextlib import ContextDecorator, nullcontext
 from threading import Lock
 
 import numpy as np
@@ -12,10 +12,12 @@ from threadpoolctl import ThreadpoolController
 
 from gnomon.exceptions import NumericalError
 
+# Entries of a dense X up to which one thread is sooner done with its products than two.
+SMALL = 2**22
 # Matrices below which LAPACK inverts a stack sooner, one by one.
 FEW = 32
 # Rows of matrices that are swept; products of their blocks are faster above.
-SMALL = 9
+MOST_SWEPT = 9
 # Numbers of a stack that are swept at a time: few enough for the cache.
 SWEPT_ENTRIES = 2**15
 
@@ -45,6 +47,14 @@ class _OneThread(ContextDecorator):
 
 # Around hundreds of small products: waking other threads takes longer than most of them.
 one_thread = _OneThread()
+
+
+def threads_for(X):
+    """One thread while a model of a small or sparse X is fitted, else what BLAS is set to.
+
+    Of a sparse X only thin blocks are dense, too small to share between threads.
+    """
+    return one_thread if X.is_sparse or X.shape[0] * X.shape[1] <= SMALL else nullcontext()
 
 
 class Cholesky:
@@ -109,7 +119,7 @@ def stacked_covariances(A) -> tuple[np.ndarray, np.ndarray]:
     if m < FEW:
         half, log_det = stacked_half_inverses(A)
         return np.swapaxes(half, 1, 2) @ half, -log_det
-    if q > SMALL:
+    if q > MOST_SWEPT:
         return _inverses_by_blocks(A)
     inverses, log_det, size = np.empty(A.shape), np.empty(m), max(FEW, SWEPT_ENTRIES // q**2)
     for rows in (slice(k, k + size) for k in range(0, m, size)):

@@ -7,7 +7,6 @@
 4. Chains may start from there (`gibbs.sample`).
 """
 
-from contextlib import nullcontext
 from functools import partial
 from typing import NamedTuple
 
@@ -15,7 +14,7 @@ import numpy as np
 
 from gnomon.inference.loop import Method, Run, best_of, iterate, squarem
 from gnomon.linalg.data import Data
-from gnomon.linalg.solve import above_rounding, fix_signs, one_thread
+from gnomon.linalg.solve import above_rounding, fix_signs, threads_for
 from gnomon.models.bsdr import gibbs, sweeps
 from gnomon.models.bsdr.factors import Gamma, Model, Priors, make_model, pack, reorder, unpack
 from gnomon.models.bsdr.inputs import (
@@ -27,8 +26,6 @@ from gnomon.models.bsdr.inputs import (
 )
 from gnomon.models.bsdr.outputs import ClassOutputs, Outputs
 
-# Entries of a dense X up to which one thread is sooner done with a sweep than two.
-SMALL = 2**22
 # With more features the factors of the entrywise prior cost more than they give.
 MOST_ENTRYWISE = 1000
 # Precisions with this prior drop what the data do not support [G13].
@@ -99,8 +96,7 @@ class BsdrFit(NamedTuple):
 
 def fit(problem: Problem, settings: Settings, loop) -> BsdrFit:
     """The posterior by mean field, or by Gibbs sampling from there."""
-    small = problem.X.is_sparse or problem.X.shape[0] * problem.X.shape[1] <= SMALL
-    with one_thread if small else nullcontext():
+    with threads_for(problem.X):
         return _fit(problem, settings, loop)
 
 
