@@ -8,7 +8,7 @@ from gnomon.datasets import make_subspace, remove_entries
 from gnomon.exceptions import NumericalError
 from gnomon.inference.callbacks import History, Progress, TimeLimit, both
 from gnomon.inference.loop import Method, Run, anderson, best_of, iterate, keep_best, squarem
-from gnomon.models.gaussian import gaps
+from gnomon.models.gaussian import gaps, patterns
 
 
 def halve(x):
@@ -119,7 +119,7 @@ def test_callbacks_see_the_state_of_the_model_and_checkpoints_that_of_the_method
 @pytest.fixture
 def problem():
     X = remove_entries(make_subspace(60, 8, 2, noise_variance=2.0).X, 0.3)
-    data = gaps.group_rows(X, np.zeros(8, dtype=int))
+    data = patterns.group_rows(X, np.zeros(8, dtype=int))
     start = gaps.init(data, 3)
     step = partial(gaps.step, data=data)
     return Method(start, step), partial(gaps.unpack, like=start)

@@ -14,6 +14,7 @@ from gnomon.linalg.solve import (
     gaussian_log_odds,
     one_thread,
     preconditioned_solution,
+    stacked_covariances,
 )
 
 
@@ -113,3 +114,21 @@ def test_the_last_of_several_threads_sets_the_number_back():
         thread.join()
     assert blas_threads() == before
     assert seen == [{1}] * 4
+
+
+@pytest.mark.parametrize("size", [1, 4, 9, 10, 23])
+@pytest.mark.parametrize("n_matrices", [2, 40, 700])
+def test_stacked_covariances_are_inverses(n_matrices, size, rng):
+    B = rng.normal(size=(n_matrices, size, size + 2))
+    A = np.eye(size) + B @ np.swapaxes(B, 1, 2)
+    inverses, log_dets = stacked_covariances(A)
+    assert_allclose(inverses @ A, np.broadcast_to(np.eye(size), A.shape), atol=1e-10)
+    assert_allclose(log_dets, -np.linalg.slogdet(A)[1])
+
+
+@pytest.mark.parametrize("size", [3, 12])
+def test_a_stack_with_a_matrix_that_is_not_positive_definite_is_refused(size):
+    A = np.tile(np.eye(size), (50, 1, 1))
+    A[31, -1, -1] = -1.0
+    with pytest.raises(NumericalError, match="positive definite"):
+        stacked_covariances(A)

@@ -32,7 +32,7 @@ def centred(K, of_rows):
 def test_features_have_the_centred_kernel_as_products(rows):
     X, new = rows
     K, K_new = rbf_kernel(X), rbf_kernel(new, X)
-    found, energies = exact_map(K)
+    found, energies, _ = exact_map(K)
     F, F_new = features(found, K), features(found, K_new)
     assert_allclose(F @ F.T, centred(K, K), atol=1e-8)
     assert_allclose(F_new @ F.T, centred(K_new, K), atol=1e-8)
@@ -43,7 +43,7 @@ def test_features_have_the_centred_kernel_as_products(rows):
 def test_features_are_centred_on_the_rows(rows):
     X, _ = rows
     K = rbf_kernel(X) + 100
-    found, _ = exact_map(K)
+    found, *_ = exact_map(K)
     assert_allclose(features(found, K).mean(axis=0), 0, atol=1e-6)
 
 
@@ -66,7 +66,7 @@ def test_few_landmarks_suffice_for_a_smooth_kernel(rng):
 def test_negative_directions_are_left_out(rng):
     Q, _ = np.linalg.qr(rng.standard_normal((8, 8)))
     K = (Q * np.r_[5.0, 3.0, -2.0, np.zeros(5)]) @ Q.T
-    found, energies = exact_map(K)
+    found, energies, _ = exact_map(K)
     J = np.eye(8) - 1 / 8
     values = np.linalg.eigvalsh(J @ K @ J)[::-1]
     assert values[-1] < -1
@@ -133,3 +133,13 @@ def test_rows_far_from_the_origin_have_a_mean_to_be_taken_off(rows):
     assert_allclose(far_mean(Matrix(X + 1e8)), X.mean(axis=0) + 1e8)
     assert_allclose(far_mean(Matrix(sparse.csr_array(X + 1e8))), X.mean(axis=0) + 1e8)
     assert far_mean(Matrix(sparse.csr_array(1e8 * np.eye(30)))) is None
+
+
+def test_leading_features_are_those_of_all_and_the_energy_is_whole(rng):
+    X = rng.normal(size=(40, 3))
+    K = np.exp(-np.sum((X[:, None] - X) ** 2, axis=2) / 6)
+    everything, some = (fit_features(K, np.arange(40), most) for most in (None, 5))
+    assert some.F.shape == (40, 5)
+    assert_allclose(some.energies, everything.energies[:5])
+    assert_allclose(some.F, everything.F[:, :5], atol=1e-9)
+    assert_allclose(some.total, everything.total, rtol=1e-6)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gnomon.estimators._door import TakesRows, check_dense, check_integer, generator
 from gnomon.linalg.data import Centered, as_data, has_gaps
-from gnomon.models.gaussian import gaps
+from gnomon.models.gaussian import gaps, patterns
 from gnomon.stats import gaussian
 
 
@@ -208,4 +208,4 @@ class LinearGaussianModel(
 
     def _patterns(self, X):
         groups = np.zeros(X.shape[1], dtype=int)
-        return gaps.group_rows(np.asarray(X, dtype=float), groups, shift=self.mean_)
+        return patterns.group_rows(np.asarray(X, dtype=float), groups, shift=self.mean_)

@@ -22,6 +22,8 @@ from gnomon.linalg.data import Data, as_data
 from gnomon.models import kernel as kernels
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed")
+# Those that have no negative energy, whatever the rows and the parameters.
+DEFINITE = ("linear", "rbf", "cosine", "laplacian")
 WITH_GAMMA = ("rbf", "poly", "sigmoid", "laplacian")
 
 
@@ -186,7 +188,7 @@ class KernelFeatures(MeasuredByKernel):
         """
         self._check_parameters()
         X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
-        return self._learn(X, repeatable(self.random_state)).astype(X.dtype, copy=False)
+        return self._learn(X, repeatable(self.random_state)).F.astype(X.dtype, copy=False)
 
     def transform(self, X):
         """Features of every row.
@@ -219,8 +221,12 @@ class KernelFeatures(MeasuredByKernel):
         if self.n_landmarks is not None:
             check_integer("n_landmarks", self.n_landmarks, low=1)
 
-    def _learn(self, X, rng):
-        """Features of the rows in float64; what `transform` needs is kept."""
+    def _learn(self, X, rng, most=None):
+        """Features of the rows in float64; what `transform` needs is kept.
+
+        The ``most`` leading ones are enough where they are given and the kernel is positive
+        definite, so that its trace is the energy of all.
+        """
         n, precomputed = X.shape[0], self.kernel == "precomputed"
         if precomputed:
             _check_square(X)
@@ -231,14 +237,15 @@ class KernelFeatures(MeasuredByKernel):
         self.landmark_indices_ = kernels.choose_landmarks(n, self.n_landmarks, rng)
         if not precomputed:
             self.landmarks_ = take_rows(X, self.landmark_indices_)
+        K, most = self._kernel_with_landmarks(X), most if self.kernel in DEFINITE else None
         try:
-            found = kernels.fit_features(self._kernel_with_landmarks(X), self.landmark_indices_)
+            found = kernels.fit_features(K, self.landmark_indices_, most)
         except NumericalError as error:
             raise ValueError(f"X cannot be used with kernel == {self.kernel!r}: {error}") from error
         self.basis_, self.offset_ = found.map
         if found.energies is not None:
             self.energies_ = found.energies
-        return found.F
+        return found
 
 
 def _check_square(X):

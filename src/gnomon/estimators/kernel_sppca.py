@@ -178,14 +178,16 @@ class KernelSPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, Measur
             if self.kernel == "precomputed":
                 raise ValueError("links smooth the content of rows; a precomputed kernel has none")
             X = self._join(X, targets, None, links, sample_index, rng)
-        F = features._learn(X, rng)
-        if self.supervision == "likelihood":
+        all_count = self.supervision == "likelihood"
+        learnt = features._learn(X, rng, None if all_count else n_directions(q))
+        F = learnt.F
+        if all_count:
             found = self._fit_likelihood(F, targets, q)
             self._keep(features, found, "likelihood", targets.coding, X.dtype)
             self._keep_widening(X, *targets[:2], None, q)
             self._keep_head(features, found, F, targets.labels)
         else:
-            space = _space(F, getattr(features, "energies_", None), q, rng)
+            space = _space(learnt, q, rng)
             found = self._fit_strength(space, targets, q, rng)
             self._keep(features, found.fitted, found.strength, targets.coding, X.dtype)
             self._keep_head(features, found.fitted, F, targets.labels)
@@ -312,11 +314,11 @@ class KernelSPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, Measur
         return given, None if coef is None else K @ coef
 
 
-def _space(F, energies, q, rng):
+def _space(learnt, q, rng):
     """The leading features as a principal space; exact ones are principal already."""
-    if energies is None:
-        return principal_space(*center(Matrix(F)), n_directions(q), rng, leading=q)
-    n, rank = F.shape
-    axes, variances = np.eye(rank, min(rank, n_directions(q))), energies / n
-    total = float(variances.sum())
-    return PrincipalSpace(np.zeros(rank), Matrix(F), axes, variances[: axes.shape[1]], total)
+    if learnt.energies is None:
+        return principal_space(*center(Matrix(learnt.F)), n_directions(q), rng, leading=q)
+    n, rank = learnt.F.shape
+    axes, variances = np.eye(rank, min(rank, n_directions(q))), learnt.energies / n
+    data, variances = Matrix(learnt.F), variances[: axes.shape[1]]
+    return PrincipalSpace(np.zeros(rank), data, axes, variances, learnt.total / n)

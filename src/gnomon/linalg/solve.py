@@ -3,7 +3,7 @@
 There is no inverse elsewhere.
 """
 
-from contextlib import ContextDecorator
+from contextlib import ContextDecorator, nullcontext
 from threading import Lock
 
 import numpy as np
@@ -12,18 +12,30 @@ from threadpoolctl import ThreadpoolController
 
 from gnomon.exceptions import NumericalError
 
+# Entries of a dense X up to which one thread is sooner done with its products than two.
+SMALL = 2**22
+# Matrices below which LAPACK inverts a stack sooner, one by one.
+FEW = 32
+# Rows of matrices that are swept; products of their blocks are faster above.
+MOST_SWEPT = 9
+# Numbers of a stack that are swept at a time: few enough for the cache.
+SWEPT_ENTRIES = 2**15
+
 
 class _OneThread(ContextDecorator):
     """One thread for BLAS while any thread of the process is inside; what was set before, after."""
 
     def __init__(self):
         self._lock, self._inside, self._limit = Lock(), 0, None
+        self._controller = None
 
     def __enter__(self):
         with self._lock:
             self._inside += 1
             if self._inside == 1:
-                self._limit = ThreadpoolController().limit(limits=1, user_api="blas")
+                # Looking for the libraries takes longer than many fits; they stay the same.
+                self._controller = self._controller or ThreadpoolController()
+                self._limit = self._controller.limit(limits=1, user_api="blas")
                 self._limit.__enter__()
 
     def __exit__(self, *error):
@@ -35,6 +47,14 @@ class _OneThread(ContextDecorator):
 
 # Around hundreds of small products: waking other threads takes longer than most of them.
 one_thread = _OneThread()
+
+
+def threads_for(X):
+    """One thread while a model of a small or sparse X is fitted, else what BLAS is set to.
+
+    Of a sparse X only thin blocks are dense, too small to share between threads.
+    """
+    return one_thread if X.is_sparse or X.shape[0] * X.shape[1] <= SMALL else nullcontext()
 
 
 class Cholesky:
@@ -91,9 +111,50 @@ def stacked_half_inverses(A) -> tuple[np.ndarray, np.ndarray]:
 
 
 def stacked_covariances(A) -> tuple[np.ndarray, np.ndarray]:
-    """Covariances A^-1 (m, q, q) of a stack of small precisions, and their log determinants."""
-    half, log_det = stacked_half_inverses(A)
-    return np.swapaxes(half, 1, 2) @ half, -log_det
+    """Covariances A^-1 (m, q, q) of a stack of small precisions, and their log determinants.
+
+    Small ones are swept, all of a stack at once; large ones are split in four blocks until small.
+    """
+    m, q, _ = A.shape
+    if m < FEW:
+        half, log_det = stacked_half_inverses(A)
+        return np.swapaxes(half, 1, 2) @ half, -log_det
+    if q > MOST_SWEPT:
+        return _inverses_by_blocks(A)
+    inverses, log_det, size = np.empty(A.shape), np.empty(m), max(FEW, SWEPT_ENTRIES // q**2)
+    for rows in (slice(k, k + size) for k in range(0, m, size)):
+        swept, log_det[rows] = _swept(A[rows].transpose(1, 2, 0).copy())
+        inverses[rows] = swept.transpose(2, 0, 1)
+    return inverses, log_det
+
+
+def _swept(A):
+    """Inverses (q, q, m) by elimination in place, and their log determinants."""
+    pivots = np.empty(A.shape[1:])
+    for k, pivot in enumerate(pivots):
+        pivot[:] = A[k, k]
+        row, column = A[k] / pivot, A[:, k].copy()
+        A -= column[:, None] * row
+        A[k], A[:, k] = row, -column / pivot
+        A[k, k] = 1 / pivot
+    if not np.all(pivots > 0):
+        raise NumericalError("a matrix that must be positive definite is not")
+    return A, -np.log(pivots).sum(axis=0)
+
+
+def _inverses_by_blocks(A):
+    """The same from the inverse of the first block, and that of what it leaves of the last."""
+    h = A.shape[1] // 2
+    first, log_det = stacked_covariances(A[:, :h, :h])
+    X = first @ A[:, :h, h:]
+    last, rest = stacked_covariances(A[:, h:, h:] - np.swapaxes(A[:, :h, h:], 1, 2) @ X)
+    across = X @ last
+    inverses = np.empty(A.shape)
+    inverses[:, :h, :h] = first + across @ np.swapaxes(X, 1, 2)
+    inverses[:, :h, h:] = -across
+    inverses[:, h:, :h] = -np.swapaxes(across, 1, 2)
+    inverses[:, h:, h:] = last
+    return inverses, log_det + rest
 
 
 def preconditioned_solution(product, B, start, solve, steps, tolerance) -> np.ndarray:

@@ -10,6 +10,7 @@ the kernel. Centring is by the rows of the fit, for them and for new points alik
 kernel come in as arrays; what is said here of rows is how wide a kernel, and around what.
 """
 
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from scipy.linalg import eigh
 
 from gnomon.exceptions import NumericalError
 from gnomon.linalg.data import SAFE_SHIFT, Data, center
-from gnomon.linalg.solve import fix_signs
+from gnomon.linalg.solve import fix_signs, one_thread
 
 # Eigenvalues below this share of the largest are left out. The rank cut of other matrices is
 # lower, but here features are roots, which make 1e-4 of what was 1e-8, and dividing by them
@@ -40,12 +41,14 @@ class FeatureMap(NamedTuple):
 class Features(NamedTuple):
     """The feature map, the features (n, r) of the rows, and their energies where exact.
 
-    Energies (r,) are the squared lengths of the features, which are then orthogonal.
+    Energies (r,) are the squared lengths of the features, which are then orthogonal; ``total``
+    is the energy of all features, also of those that were left out.
     """
 
     map: FeatureMap
     F: np.ndarray
     energies: np.ndarray | None
+    total: float
 
 
 def choose_landmarks(n, size, rng) -> np.ndarray:
@@ -55,13 +58,17 @@ def choose_landmarks(n, size, rng) -> np.ndarray:
     return np.arange(n) if size >= n else np.sort(rng.choice(n, size, replace=False))
 
 
-def fit_features(K, index) -> Features:
-    """Features of rows whose kernel with the landmarks, the rows of ``index``, is K (n, m)."""
+def fit_features(K, index, most=None) -> Features:
+    """Features of rows whose kernel with the landmarks, the rows of ``index``, is K (n, m).
+
+    Of the exact ones those of most energy, ``most`` of them, are enough where it is given.
+    """
     if len(index) == len(K):
-        found, energies = exact_map(K)
-        return Features(found, found.basis * energies, energies)
+        found, energies, total = exact_map(K, most)
+        return Features(found, found.basis * energies, energies, total)
     found = nystrom_map(K[index], K)
-    return Features(found, features(found, K), None)
+    F = features(found, K)
+    return Features(found, F, None, float(np.vdot(F, F)))
 
 
 def features(found: FeatureMap, K) -> np.ndarray:
@@ -69,16 +76,18 @@ def features(found: FeatureMap, K) -> np.ndarray:
     return K @ found.basis - found.offset
 
 
-def exact_map(K) -> tuple[FeatureMap, np.ndarray]:
-    """The map of all rows and their energies (r,), the eigenvalues of the centred K (n, n).
+def exact_map(K, most=None) -> tuple[FeatureMap, np.ndarray, float]:
+    """The map of all rows, their energies (r,), the eigenvalues of the centred K (n, n), and all.
 
     Directions of negative energy, which a kernel that is not positive definite has, are left out.
     """
     means = K.mean(axis=0)
-    values, U = _positive(K - means - means[:, None] + means.mean())
+    centred = K - means - means[:, None] + means.mean()
+    values, U = _positive(centred, most)
+    total = float(np.trace(centred)) if len(values) == most else float(values.sum())
     # Orthogonal to constants but for rounding, of which roots of small energies make much.
     basis = (U - U.mean(axis=0)) / np.sqrt(values)
-    return FeatureMap(basis, means @ basis), values
+    return FeatureMap(basis, means @ basis), values, total
 
 
 def nystrom_map(K_landmarks, K) -> FeatureMap:
@@ -88,9 +97,12 @@ def nystrom_map(K_landmarks, K) -> FeatureMap:
     return FeatureMap(basis, K.mean(axis=0) @ basis)
 
 
-def _positive(K):
-    """Eigenpairs of a symmetric matrix of positive energy, descending."""
-    values, U = eigh((K + K.T) / 2)
+def _positive(K, most=None):
+    """Eigenpairs of a symmetric matrix of positive energy, descending, at most so many."""
+    n = len(K)
+    leading = None if most is None or most >= n else (n - most, n - 1)
+    with one_thread if n <= MOST_EXACT else nullcontext():
+        values, U = eigh((K + K.T) / 2, subset_by_index=leading)
     kept = values > RANK_SHARE * max(values[-1], 0.0)
     if not kept.any():
         raise NumericalError("the kernel of the rows has no energy once it is centred")

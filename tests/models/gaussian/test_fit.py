@@ -6,7 +6,7 @@ from scipy import sparse
 from gnomon.datasets import make_subspace, remove_entries
 from gnomon.inference.callbacks import History
 from gnomon.inference.loop import iterate
-from gnomon.models.gaussian import gaps
+from gnomon.models.gaussian import gaps, patterns
 from gnomon.models.gaussian.fit import Problem, Settings, fit
 from gnomon.stats.gaussian import covariance, log_density
 
@@ -41,7 +41,7 @@ def test_the_objective_is_the_log_likelihood_of_the_rows(X):
 
 def test_the_route_of_gaps_equals_the_closed_form_where_there_are_none(X):
     exact = fit(Problem(X), settings(), iterate)
-    run = gaps.maximise(gaps.inputs(X), 3, iterate, max_iter=500, tol=1e-13)
+    run = gaps.maximise(patterns.inputs(X), 3, iterate, max_iter=500, tol=1e-13)
     W, _, (sigma2,) = run.state
     assert_allclose(covariance(W, sigma2), covariance(*exact.view), rtol=1e-5, atol=1e-6)
     assert_allclose(run.objective[-1], exact.run.objective[-1], rtol=1e-10)

@@ -9,7 +9,7 @@ from gnomon.datasets import make_subspace, remove_entries
 from gnomon.inference.loop import Method, iterate
 from gnomon.linalg.data import Matrix, center
 from gnomon.linalg.eigen import from_moments
-from gnomon.models.gaussian import gaps, ppca
+from gnomon.models.gaussian import gaps, patterns, ppca
 from gnomon.models.gaussian.gaps import State
 
 n, d, q = 25, 6, 2
@@ -45,7 +45,7 @@ def dense_terms(state, x):
 
 
 def test_everything_equals_brute_force(state, X):
-    data = gaps.group_rows(X, GROUPS)
+    data = patterns.group_rows(X, GROUPS)
     expected = [dense_terms(state, x) for x in X]
     densities, z, covs, filled, deviations = map(np.array, zip(*expected, strict=True))
     assert_allclose(gaps.log_density(state, data), densities)
@@ -59,7 +59,7 @@ def test_everything_equals_brute_force(state, X):
 
 
 def test_batches_do_not_change_the_step(state, X, monkeypatch):
-    data = gaps.group_rows(np.vstack([X, X, X]), GROUPS)
+    data = patterns.group_rows(np.vstack([X, X, X]), GROUPS)
     whole, objective = gaps.step(state, data)
     monkeypatch.setattr(gaps, "BATCH_ENTRIES", 40)
     cut, same = gaps.step(state, data)
@@ -68,14 +68,14 @@ def test_batches_do_not_change_the_step(state, X, monkeypatch):
 
 
 def test_the_objective_never_falls(state, X):
-    data = gaps.group_rows(X, GROUPS)
+    data = patterns.group_rows(X, GROUPS)
     run = iterate(Method(state, partial(gaps.step, data=data)), max_iter=300, tol=0)
     steps = np.diff(run.objective)
     assert np.all(steps >= -1e-10 * np.abs(run.objective[:-1]))
 
 
 def test_the_gradient_vanishes_at_the_fixed_point(X):
-    data = gaps.group_rows(X, GROUPS)
+    data = patterns.group_rows(X, GROUPS)
     start = State(np.eye(d, q), np.zeros(d), np.ones(2))
     end = iterate(Method(start, partial(gaps.step, data=data)), max_iter=20000, tol=1e-13).state
     x, h = gaps.pack(end), 1e-5
@@ -89,7 +89,7 @@ def test_the_gradient_vanishes_at_the_fixed_point(X):
 
 def test_without_gaps_it_is_the_closed_form():
     X = make_subspace(80, d, q).X
-    data = gaps.group_rows(X, np.zeros(d, dtype=int))
+    data = patterns.group_rows(X, np.zeros(d, dtype=int))
     run = iterate(
         Method(gaps.init(data, q), partial(gaps.step, data=data)),
         max_iter=5000,
@@ -107,8 +107,8 @@ def test_without_gaps_it_is_the_closed_form():
 def test_weights_equal_repetition(state, X, rng):
     weights = rng.integers(0, 3, size=n).astype(float)
     shift = np.nanmean(X, axis=0)
-    one = gaps.group_rows(X, GROUPS, weights, shift)
-    two = gaps.group_rows(np.repeat(X, weights.astype(int), axis=0), GROUPS, shift=shift)
+    one = patterns.group_rows(X, GROUPS, weights, shift)
+    two = patterns.group_rows(np.repeat(X, weights.astype(int), axis=0), GROUPS, shift=shift)
     (first, a), (second, b) = gaps.step(state, one), gaps.step(state, two)
     assert_allclose(a, b)
     for x, y in zip(first, second, strict=True):
@@ -117,16 +117,16 @@ def test_weights_equal_repetition(state, X, rng):
 
 def test_selected_rows_are_as_if_grouped_alone(state, X, rng):
     mask = rng.random(n) < 0.5
-    data = gaps.group_rows(X, GROUPS)
-    part = gaps.select(data, mask)
+    data = patterns.group_rows(X, GROUPS)
+    part = patterns.select(data, mask)
     expected = gaps.log_density(state, data)[mask]
     assert_allclose(gaps.log_density(state, part), expected)
-    assert gaps.n_observed(part) == (~np.isnan(X[mask])).sum()
+    assert patterns.n_observed(part) == (~np.isnan(X[mask])).sum()
 
 
 def test_planted_parameters_are_recovered():
     truth = make_subspace(6000, 8, 2, random_state=1)
-    data = gaps.group_rows(remove_entries(truth.X, 0.3), np.zeros(8, dtype=int))
+    data = patterns.group_rows(remove_entries(truth.X, 0.3), np.zeros(8, dtype=int))
     run = iterate(
         Method(gaps.init(data, 2), partial(gaps.step, data=data)),
         max_iter=500,

@@ -6,6 +6,7 @@ from scipy.stats import multivariate_normal
 from gnomon.datasets import remove_entries
 from gnomon.inference.loop import Method, iterate
 from gnomon.models.gaussian import gaps as table_model
+from gnomon.models.gaussian import patterns
 from gnomon.models.sppca import fit, gaps
 from gnomon.models.sppca.statistics import INPUT_FLOOR, OUTPUT_FLOOR, State
 
@@ -118,7 +119,7 @@ def test_floors_do_not_bind_noise_that_is_tied(problem):
     """One output can be explained wholly, which a small ratio asks for."""
     data = gaps.table(problem.X, problem.Y[:, :1], problem.observed[:, :1])
     noise = gaps.Noise(data.floors[0], data.floors[1:], ratio=1e-4)
-    inputs = table_model.group_rows(problem.X, np.zeros(d, dtype=int))
+    inputs = patterns.group_rows(problem.X, np.zeros(d, dtype=int))
     start = gaps.init(data, table_model.init(inputs, q), noise)
     run = iterate(
         Method(start, lambda state: gaps.step(state, data, noise)), max_iter=200, tol=1e-9

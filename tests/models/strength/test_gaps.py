@@ -10,6 +10,7 @@ from gnomon.datasets import remove_entries
 from gnomon.inference.loop import Method, iterate
 from gnomon.linalg.data import Matrix, center
 from gnomon.models.gaussian import gaps as observed_rows
+from gnomon.models.gaussian import patterns
 from gnomon.models.strength import gaps
 from gnomon.models.strength.closed_form import principal_space, supervise
 from gnomon.models.strength.completion import Outputs
@@ -128,7 +129,7 @@ def test_the_expected_total_counts_what_the_gaps_hide(rng):
 
 def test_noise_alone_climbs_to_its_maximum(rows, rng):
     X, _, _ = rows
-    data = observed_rows.inputs(remove_entries(X, 0.3))
+    data = patterns.inputs(remove_entries(X, 0.3))
     start = observed_rows.State(rng.normal(size=(d, q)), data.shift, np.ones(1))
     noise = gaps.input_noise(start, data, Limits(q, 2000, 1e-14))
     values = [

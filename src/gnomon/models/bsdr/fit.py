@@ -14,7 +14,7 @@ import numpy as np
 
 from gnomon.inference.loop import Method, Run, best_of, iterate, squarem
 from gnomon.linalg.data import Data
-from gnomon.linalg.solve import above_rounding, fix_signs
+from gnomon.linalg.solve import above_rounding, fix_signs, threads_for
 from gnomon.models.bsdr import gibbs, sweeps
 from gnomon.models.bsdr.factors import Gamma, Model, Priors, make_model, pack, reorder, unpack
 from gnomon.models.bsdr.inputs import (
@@ -96,6 +96,11 @@ class BsdrFit(NamedTuple):
 
 def fit(problem: Problem, settings: Settings, loop) -> BsdrFit:
     """The posterior by mean field, or by Gibbs sampling from there."""
+    with threads_for(problem.X):
+        return _fit(problem, settings, loop)
+
+
+def _fit(problem, settings, loop):
     priors = choose_priors(problem, settings)
     noise = settings.latent_noise**2
     inputs, ridge = read_inputs(problem.X, priors.kind, noise, settings.standardize)

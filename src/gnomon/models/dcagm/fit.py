@@ -15,7 +15,7 @@ from scipy.linalg import eigh
 
 from gnomon.inference.loop import Method, Run, iterate, keep_best
 from gnomon.linalg.data import Data, Matrix
-from gnomon.linalg.solve import fix_signs
+from gnomon.linalg.solve import fix_signs, threads_for
 from gnomon.linalg.standardize import RowSpace, Standard, row_space, standardize
 from gnomon.models.dcagm import batches
 from gnomon.models.dcagm.alternation import SHRINKAGE, Model, State, state_at, step
@@ -92,6 +92,11 @@ Loop = Callable[..., Run]
 
 def fit(problem: Problem, settings: Settings, loop: Loop) -> DcagmFit:
     """Fit the projection and the mixture; ``loop`` runs a method as `iterate` does."""
+    with threads_for(problem.X):
+        return _fit(problem, settings, loop)
+
+
+def _fit(problem, settings, loop):
     standard = standardize(problem.X, problem.weights, by_column=settings.standardize)
     if not standard.factors.any():
         raise ValueError("X has no variation: all rows are equal; accepted are rows that differ")

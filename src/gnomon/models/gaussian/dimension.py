@@ -10,11 +10,14 @@ import numpy as np
 
 from gnomon.linalg.data import Data, center
 from gnomon.linalg.eigen import Spectrum
-from gnomon.models.gaussian import gaps
+from gnomon.linalg.solve import one_thread
+from gnomon.models.gaussian import gaps, patterns, whole
 from gnomon.models.gaussian.ppca import closed_form
 
 # Folds of the rows: each costs a decomposition.
 FOLDS = 5
+# Nats per entry by which a fit to a fold may still rise: scores differ by hundreds of these.
+FOLD_TOLERANCE = 1e-5
 # The most components that are tried.
 MOST = 100
 
@@ -69,36 +72,45 @@ def _scores(spectrum: Spectrum, n, test: Data) -> np.ndarray:
     return np.array(out)
 
 
-def search_curve(data: gaps.Patterns, fit, rng) -> Curve:
-    """The curve where entries are missing, given ``fit(rows, q) -> State``.
+@one_thread
+def search_curve(data: patterns.Patterns, rng, max_iter, tol) -> Curve:
+    """The curve where entries are missing.
 
-    Every q costs a fit per fold, so q climbs in growing steps until the score has fallen
-    twice, and the gap around the best is then filled in.
+    Every q costs a fit per fold, so q climbs in growing steps until the score has fallen twice.
+    Between the steps around the best one the top is bracketed, and then the least q as good.
     """
     mixture = rng.standard_normal((2, data.X.shape[1]))
     pattern = np.repeat(data.observed @ mixture[1], np.diff(data.starts))
     folds = _folds((data.X @ mixture[0] + pattern)[np.argsort(data.order)])
+    limits = {"max_iter": max_iter, "tol": max(tol, FOLD_TOLERANCE)}
     parts = [
-        (gaps.select(data, folds != k), gaps.select(data, folds == k))
+        (patterns.select(data, folds != k), patterns.select(data, folds == k))
         for k in range(folds.max() + 1)
     ]
     seen: dict[int, np.ndarray] = {}
 
+    def held_out_mean(q, train, test):
+        density = gaps.log_density(whole.fit_state(train, q, **limits), test)[test.order]
+        return float(test.weights @ density / test.weights.sum())
+
     def score(q):
         if q not in seen:
-            seen[q] = np.array([_held_out_mean(fit(train, q), test) for train, test in parts])
+            seen[q] = np.array([held_out_mean(q, *part) for part in parts])
         return seen[q].mean()
 
-    best = _climb(score, _most(data.X.shape, folds), seen)
-    below = max([q for q in seen if q < best], default=best)
-    above = min([q for q in seen if q > best], default=best)
-    for q in range(below, above + 1):
-        score(q)
+    best = _climb(score, _most(data.X.shape, folds))
+    lowest, _ = _neighbours(seen, best)
+    _bracket_top(score, seen, best)
+    _bracket_least(score, seen, lowest)
+    return _curve_of(seen)
+
+
+def _curve_of(seen):
     sizes = sorted(seen)
     return curve_from(sizes, [seen[q] for q in sizes])
 
 
-def _climb(score, most, seen):
+def _climb(score, most):
     q, falls = 1, 0
     best = 1
     while q <= most and falls < 2:
@@ -108,9 +120,30 @@ def _climb(score, most, seen):
     return best
 
 
-def _held_out_mean(state, test):
-    log_density = gaps.log_density(state, test)[test.order]
-    return float(test.weights @ log_density / test.weights.sum())
+def _neighbours(seen, q):
+    """The nearest sizes below and above that were tried; the size itself where there are none."""
+    below = max([size for size in seen if size < q], default=q)
+    return below, min([size for size in seen if size > q], default=q)
+
+
+def _bracket_top(score, seen, best):
+    """Try sizes halfway to the neighbours of the best until these are next to it."""
+    while True:
+        below, above = _neighbours(seen, best)
+        q = (below + best) // 2 if best - below > above - best else (best + above + 1) // 2
+        if q in seen:
+            return
+        best = q if score(q) > score(best) else best
+
+
+def _bracket_least(score, seen, lowest):
+    """Try sizes halfway below the choice until the next one down is not as good."""
+    while True:
+        least = _curve_of(seen).best
+        below, _ = _neighbours(seen, least)
+        if below < lowest or least - below <= 1:
+            return
+        score((below + least) // 2)
 
 
 def explained(X: Data, spectrum_of, k) -> np.ndarray:
@@ -119,7 +152,7 @@ def explained(X: Data, spectrum_of, k) -> np.ndarray:
     return np.cumsum(spectrum.values) / spectrum.trace
 
 
-def explained_with_gaps(data: gaps.Patterns, fit, k) -> np.ndarray:
+def explained_with_gaps(data: patterns.Patterns, fit, k) -> np.ndarray:
     """The same by the covariance that is fitted to the observed entries."""
     W, _, (sigma2,) = fit(data, k)
     variances = np.linalg.svd(W, compute_uv=False) ** 2 + sigma2

@@ -15,7 +15,7 @@ import numpy as np
 
 from gnomon.inference.loop import Run, iterate
 from gnomon.linalg.data import center, check_spread, has_gaps, weighted
-from gnomon.models.gaussian import dimension, em, gaps, ppca
+from gnomon.models.gaussian import dimension, em, gaps, patterns, ppca
 from gnomon.stats.gaussian import View
 
 
@@ -87,14 +87,14 @@ def _fit_em(mean, X, q, settings, loop):
 
 
 def _fit_gaps(problem, settings, loop):
-    data = gaps.inputs(*problem)
+    data = patterns.inputs(*problem)
     curve, n_components = None, settings.n_components
 
     def fit_rows(rows, q):
         return gaps.maximise(rows, q, iterate, max_iter=settings.max_iter, tol=settings.tol).state
 
     if n_components == "auto":
-        curve = dimension.search_curve(data, fit_rows, settings.rng)
+        curve = dimension.search_curve(data, settings.rng, settings.max_iter, settings.tol)
     explained = partial(dimension.explained_with_gaps, data, fit_rows)
     q = _size(n_components, curve, explained, data.X.shape)
     run = gaps.maximise(data, q, loop, max_iter=settings.max_iter, tol=settings.tol)

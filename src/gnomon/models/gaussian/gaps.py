@@ -16,13 +16,18 @@ import numpy as np
 
 from gnomon.exceptions import NumericalError
 from gnomon.inference.loop import Method, Run, anderson
-from gnomon.linalg.data import Matrix, Weighted, center, check_columns, check_spread
+from gnomon.linalg.data import Matrix, Weighted, center
 from gnomon.linalg.eigen import from_dual, from_moments
 from gnomon.linalg.solve import Cholesky, one_thread, stacked_covariances
-from gnomon.stats.gaussian import NOISE_FLOOR, Distances, split_distances
+from gnomon.models.gaussian.patterns import Patterns, condensed, group_sizes, n_observed
+from gnomon.stats.gaussian import Distances, split_distances
 
 # Numbers of the q x q matrices that are worked on at a time: few enough for the cache.
-BATCH_ENTRIES = 2**21
+BATCH_ENTRIES = 2**17
+# Rows of a pattern from which products of its own are faster than matrices for every row.
+MANY_ROWS = 512
+# Rows of one pattern that are worked on at a time.
+PART_ROWS = 4096
 
 
 class State(NamedTuple):
@@ -31,84 +36,6 @@ class State(NamedTuple):
     W: np.ndarray
     mean: np.ndarray
     noise: np.ndarray
-
-
-class Patterns(NamedTuple):
-    """Rows sorted by which entries they observe.
-
-    X holds the rows less ``shift``, zero in the gaps; pattern p is rows starts[p] to
-    starts[p + 1] and observes the columns where observed[p] is one; ``order`` are the places of
-    the rows before sorting, ``floors`` the least noise variances that a fit may take.
-    """
-
-    X: np.ndarray
-    observed: np.ndarray
-    starts: np.ndarray
-    order: np.ndarray
-    weights: np.ndarray
-    groups: np.ndarray
-    shift: np.ndarray
-    floors: np.ndarray
-
-
-def group_rows(X, groups, weights=None, shift=None) -> Patterns:
-    """X (n, d) with NaN for gaps as `Patterns`; ``shift`` defaults to the observed means."""
-    mask = ~np.isnan(X)
-    packed = np.packbits(mask, axis=1)
-    _, first, inverse = np.unique(packed, axis=0, return_index=True, return_inverse=True)
-    order = np.argsort(inverse.ravel(), kind="stable")
-    starts = np.concatenate([[0], np.cumsum(np.bincount(inverse.ravel()))])
-    weights = np.ones(len(X)) if weights is None else weights
-    if shift is None:
-        shift = _observed_means(X, mask, weights)
-    filled = np.where(mask, X - shift, 0.0)[order]
-    observed, floors = mask[first].astype(float), np.zeros(groups.max() + 1)
-    data = Patterns(filled, observed, starts, order, weights[order], groups, shift, floors)
-    return data._replace(floors=NOISE_FLOOR * variances(data))
-
-
-def inputs(X, weights=None) -> Patterns:
-    """The rows of an array whose columns share one noise variance, refused where none vary."""
-    check_columns(X)
-    data = group_rows(X.astype(float), np.zeros(X.shape[1], dtype=int), weights)
-    check_spread(squared_norm(data))
-    return data
-
-
-def select(data: Patterns, mask) -> Patterns:
-    """The rows that a mask, in the order before sorting, selects; the noise floors are kept."""
-    kept = mask[data.order]
-    places = np.cumsum(mask) - 1
-    counts = np.add.reduceat(kept, data.starts[:-1])
-    return data._replace(
-        X=data.X[kept],
-        observed=data.observed[counts > 0],
-        starts=np.concatenate([[0], np.cumsum(counts[counts > 0])]),
-        order=places[data.order[kept]],
-        weights=data.weights[kept],
-    )
-
-
-def group_sizes(data: Patterns) -> np.ndarray:
-    """Number of observed entries of each group of columns (g,), by weight."""
-    counts = np.add.reduceat(data.weights, data.starts[:-1]) @ data.observed
-    return np.bincount(data.groups, counts)
-
-
-def n_observed(data: Patterns) -> float:
-    """Number of observed entries, by weight."""
-    return float(group_sizes(data).sum())
-
-
-def variances(data: Patterns) -> np.ndarray:
-    """Mean squared deviation of the observed entries of each group of columns (g,), by weight."""
-    squares = np.bincount(data.groups, data.weights @ data.X**2)
-    return squares / np.maximum(group_sizes(data), 1)
-
-
-def squared_norm(data: Patterns) -> float:
-    """Sum of the squared deviations of the observed entries, by weight."""
-    return float(data.weights @ np.einsum("rj,rj->r", data.X, data.X))
 
 
 def init(data: Patterns, q: int) -> State:
@@ -123,7 +50,7 @@ def init(data: Patterns, q: int) -> State:
     return State(spectrum.vectors * scales, data.shift, noise)
 
 
-class _Posteriors(NamedTuple):
+class Posteriors(NamedTuple):
     """A run of patterns with the posterior means (r, q) of its rows and covariances (p, q, q)."""
 
     patterns: slice
@@ -131,31 +58,48 @@ class _Posteriors(NamedTuple):
     of_row: np.ndarray
     Z: np.ndarray
     covariances: np.ndarray
+    distances: np.ndarray
     log_likelihoods: np.ndarray
 
 
-def _posteriors(state: State, data: Patterns) -> Iterator[_Posteriors]:
+def posteriors(state: State, data: Patterns) -> Iterator[Posteriors]:
     """E-step a batch of patterns at a time, with the log likelihood of each row."""
     W, q = state.W, state.W.shape[1]
     noise = state.noise[data.groups]
     outer = (W[:, :, None] * W[:, None, :]).reshape(-1, q * q) / noise[:, None]
     offset = state.mean - data.shift
-    for patterns in _batches(data.starts, q):
-        rows = slice(data.starts[patterns.start], data.starts[patterns.stop])
-        counts = np.diff(data.starts[patterns.start : patterns.stop + 1])
-        of_row = np.repeat(np.arange(len(counts)), counts)
+    for patterns, rows in _batches(data.starts, q):
+        of_row = _patterns_of(rows, data.starts[patterns.start : patterns.stop + 1])
         observed = data.observed[patterns]
         A = np.eye(q) + (observed @ outer).reshape(-1, q, q)
         covariances, logdets = stacked_covariances(A)
-        residual = data.X[rows] - observed[of_row] * offset
+        residual = data.X[rows] - _of_rows(observed, of_row) * offset
         projected = (residual / noise) @ W
-        Z = np.einsum("rij,rj->ri", covariances[of_row], projected)
+        Z = _rows_times(projected, covariances, of_row)
         constants = observed @ np.log(2 * np.pi * noise) - logdets
         distances = np.einsum("rj,rj,j->r", residual, residual, 1 / noise) - np.sum(
             Z * projected, axis=1
         )
         log_likelihoods = -0.5 * (constants[of_row] + distances)
-        yield _Posteriors(patterns, rows, of_row, Z, covariances, log_likelihoods)
+        yield Posteriors(patterns, rows, of_row, Z, covariances, distances, log_likelihoods)
+
+
+def _patterns_of(rows, starts):
+    """The place of each row's pattern among those that start there."""
+    edges = np.clip(starts, rows.start, rows.stop)
+    return np.repeat(np.arange(len(starts) - 1), np.diff(edges))
+
+
+def _of_rows(values, of_row):
+    """What the patterns of rows have, as it is where each row is one or all are of one."""
+    return values if len(values) in (1, len(of_row)) else values[of_row]
+
+
+def _rows_times(rows, matrices, of_row):
+    """Rows times the symmetric matrix of their pattern."""
+    if len(matrices) == 1:
+        return rows @ matrices[0]
+    return (_of_rows(matrices, of_row) @ rows[:, :, None])[:, :, 0]
 
 
 def step(state: State, data: Patterns, ridge=None, fixed_mean=None) -> tuple[State, float]:
@@ -175,10 +119,19 @@ def step(state: State, data: Patterns, ridge=None, fixed_mean=None) -> tuple[Sta
 
 
 def noise_step(state: State, data: Patterns) -> tuple[State, float]:
-    """An EM step that leaves loadings and mean as they are, and the log likelihood before it."""
-    (ZZ, XZ, _), objective = _moments(state, data)
-    theta = np.column_stack([state.W, state.mean - data.shift])
-    return state._replace(noise=_noise(data, theta, ZZ, XZ)), objective
+    """An EM step that leaves loadings and mean as they are, and the log likelihood before it.
+
+    Columns have one noise variance. With C = Cov(z) what is left of a row is expected to be
+    |x - W z|^2 = noise (distance - |z|^2 + q - tr C), so that no second moments are needed.
+    """
+    q, left, objective = state.W.shape[1], 0.0, 0.0
+    for part in posteriors(state, data):
+        weights = data.weights[part.rows]
+        objective += float(weights @ part.log_likelihoods)
+        known = q - np.trace(part.covariances, axis1=1, axis2=2)[part.of_row]
+        left += weights @ (part.distances - np.einsum("rj,rj->r", part.Z, part.Z) + known)
+    noise = np.maximum(state.noise * left / n_observed(data), data.floors)
+    return state._replace(noise=noise), objective
 
 
 def _moments(state, data):
@@ -190,7 +143,7 @@ def _moments(state, data):
     ZZ = np.zeros((d, (q + 1) ** 2))
     XZ = np.zeros((d, q + 1))
     total, objective = np.zeros((q + 1, q + 1)), 0.0
-    for part in _posteriors(state, data):
+    for part in posteriors(state, data):
         weights = data.weights[part.rows]
         objective += float(weights @ part.log_likelihoods)
         second = _second_moments(part, weights)
@@ -204,7 +157,7 @@ def _moments(state, data):
 def log_density(state: State, data: Patterns) -> np.ndarray:
     """Log density of what each row observes (n,), in the order before sorting."""
     out = np.empty(len(data.X))
-    for part in _posteriors(state, data):
+    for part in posteriors(state, data):
         out[data.order[part.rows]] = part.log_likelihoods
     return out
 
@@ -217,7 +170,7 @@ def distances(state: State, data: Patterns) -> Distances:
     n, (d, q) = len(data.X), state.W.shape
     outer = (state.W[:, :, None] * state.W[:, None, :]).reshape(-1, q * q)
     found = Distances(np.empty(n), np.empty(n))
-    for part in _posteriors(state, data):
+    for part in posteriors(state, data):
         observed, rows = data.observed[part.patterns], data.order[part.rows]
         residual = data.X[part.rows] - observed[part.of_row] * (state.mean - data.shift)
         lengths, vectors = np.linalg.eigh((observed @ outer).reshape(-1, q, q))
@@ -234,7 +187,7 @@ def posterior(state: State, data: Patterns) -> tuple[np.ndarray, np.ndarray]:
     """Means (n, q) and covariances (n, q, q) of z given what each row observes."""
     q = state.W.shape[1]
     means, covariances = np.empty((len(data.X), q)), np.empty((len(data.X), q, q))
-    for part in _posteriors(state, data):
+    for part in posteriors(state, data):
         rows = data.order[part.rows]
         means[rows], covariances[rows] = part.Z, part.covariances[part.of_row]
     return means, covariances
@@ -243,7 +196,7 @@ def posterior(state: State, data: Patterns) -> tuple[np.ndarray, np.ndarray]:
 def latent_means(state: State, data: Patterns) -> np.ndarray:
     """Means (n, q) of z alone, without a covariance per row."""
     means = np.empty((len(data.X), state.W.shape[1]))
-    for part in _posteriors(state, data):
+    for part in posteriors(state, data):
         means[data.order[part.rows]] = part.Z
     return means
 
@@ -253,21 +206,23 @@ def fill(state: State, data: Patterns) -> tuple[np.ndarray, np.ndarray]:
     n, (d, q) = len(data.X), state.W.shape
     values, deviations = np.empty((n, d)), np.zeros((n, d))
     outer = (state.W[:, :, None] * state.W[:, None, :]).reshape(-1, q * q)
-    for part in _posteriors(state, data):
-        rows, observed = data.order[part.rows], data.observed[part.patterns]
-        gaps = observed[part.of_row] == 0
-        values[rows] = np.where(
-            gaps, state.mean + part.Z @ state.W.T, data.X[part.rows] + data.shift
-        )
+    for part in posteriors(state, data):
+        rows, seen = data.order[part.rows], data.observed[part.patterns] > 0
+        values[rows] = data.X[part.rows] + data.shift
+        if seen.all():
+            continue
+        gaps = ~_of_rows(seen, part.of_row)
+        means = state.mean + part.Z @ state.W.T
+        values[rows] = np.where(gaps, means, values[rows])
         variances = part.covariances.reshape(-1, q * q) @ outer.T + state.noise[data.groups]
-        deviations[rows] = np.where(gaps, np.sqrt(variances)[part.of_row], 0.0)
+        deviations[rows] = _of_rows(np.where(seen, 0.0, np.sqrt(variances)), part.of_row)
     return values, deviations
 
 
 @one_thread
 def maximise(data: Patterns, q: int, loop, *, max_iter, tol) -> Run:
     """PPCA of what is observed, by EM with Anderson's mixing; ``tol`` is in nats per entry."""
-    start = init(data, q)
+    start, data = init(data, q), condensed(data)
     method = anderson(Method(start, partial(step, data=data)), pack, partial(unpack, like=start))
     return loop(method, max_iter=max_iter, tol=tol * n_observed(data))
 
@@ -288,8 +243,12 @@ def _second_moments(part, weights):
     """Weighted sums of <[z; 1][z; 1]'> over the rows of each pattern (p, (q + 1)^2)."""
     p, q, _ = part.covariances.shape
     ones = np.column_stack([part.Z, np.ones(len(part.Z))])
-    outer = (weights[:, None, None] * ones[:, :, None] * ones[:, None, :]).reshape(len(ones), -1)
-    if p < len(ones):
+    if p == 1:
+        outer = (weights[:, None] * ones).T @ ones
+        weights = weights.sum(keepdims=True)
+    else:
+        outer = (weights[:, None] * ones)[:, :, None] * ones[:, None, :]
+    if 1 < p < len(ones):
         starts = np.flatnonzero(np.diff(part.of_row, prepend=-1))
         outer = np.add.reduceat(outer, starts, axis=0)
         weights = np.bincount(part.of_row, weights, minlength=p)
@@ -330,13 +289,15 @@ def _absorb(theta, second, shift, noise, centred):
 
 
 def _batches(starts, q):
-    """Slices of patterns whose rows hold about BATCH_ENTRIES entries of q x q matrices."""
+    """Pairs of slices: patterns, and rows of theirs that hold about BATCH_ENTRIES entries.
+
+    A pattern of many rows comes alone, in parts; such ones are first.
+    """
+    many = int(np.argmin(np.append(np.diff(starts) >= MANY_ROWS, False)))
+    for p in range(many):
+        for first in range(starts[p], starts[p + 1], PART_ROWS):
+            yield slice(p, p + 1), slice(first, min(first + PART_ROWS, starts[p + 1]))
     size = max(1, BATCH_ENTRIES // (q + 1) ** 2)
-    edges = np.searchsorted(starts, np.arange(0, starts[-1], size), side="left")
-    edges = np.unique(np.append(edges, len(starts) - 1))
-    for first, last in pairwise(edges):
-        yield slice(int(first), int(last))
-
-
-def _observed_means(X, mask, weights):
-    return (weights @ np.where(mask, X, 0.0)) / np.maximum(weights @ mask, np.finfo(float).tiny)
+    edges = np.searchsorted(starts, np.arange(starts[many], starts[-1], size), side="left")
+    for first, last in pairwise(np.unique(np.append(edges, len(starts) - 1)).tolist()):
+        yield slice(first, last), slice(starts[first], starts[last])

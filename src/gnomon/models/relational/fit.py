@@ -22,7 +22,7 @@ from gnomon.linalg.mixed import Mixed
 from gnomon.linalg.solve import fix_signs, one_thread
 from gnomon.models.gaussian import fit as gaussian_fit
 from gnomon.models.gaussian import gaps as gaussian_gaps
-from gnomon.models.gaussian import ppca
+from gnomon.models.gaussian import patterns, ppca
 from gnomon.models.relational import gaps, model, paper, posterior, rounds
 from gnomon.models.relational.model import State
 from gnomon.stats.gaussian import View
@@ -213,7 +213,7 @@ def _latent_means(X, mean, view):
     """E[z | x] of every row by its content, eq. (19) of [LYZ09], for orthogonal loadings."""
     if has_gaps(X):
         state = gaussian_gaps.State(view.W, mean, np.array([view.sigma2]))
-        return gaussian_gaps.latent_means(state, gaussian_gaps.inputs(X))
+        return gaussian_gaps.latent_means(state, patterns.inputs(X))
     weights = view.W / (np.sum(view.W**2, axis=0) + view.sigma2)
     return as_data(X).less_mean(mean) @ weights
 
@@ -222,7 +222,7 @@ def _without_gaps(X, q, settings):
     """X with its gaps filled by PPCA, each row from its own content."""
     if not has_gaps(X):
         return X
-    data, tol = gaussian_gaps.inputs(X), _tolerance(settings, TOL)
+    data, tol = patterns.inputs(X), _tolerance(settings, TOL)
     run = gaussian_gaps.maximise(data, q, iterate, max_iter=settings.max_iter, tol=tol)
     return gaussian_gaps.fill(run.state, data)[0].astype(X.dtype)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from gnomon.inference.loop import Method, Run, anderson
 from gnomon.linalg.solve import one_thread
-from gnomon.models.gaussian import gaps
+from gnomon.models.gaussian import gaps, patterns
 from gnomon.models.sppca.statistics import Noise, State, floors, learnt_levels, noise_for, tied
 
 
@@ -25,9 +25,9 @@ class Parts(NamedTuple):
 def maximise(problem, settings, loop) -> tuple[Run, Noise]:
     """The run to the maximum for a `fit.Problem` with gaps, its states `Parts`; the noise rule."""
     X, Y, observed, _, weights = problem
-    inputs = gaps.inputs(X, weights)
+    inputs = patterns.inputs(X, weights)
     data = table(X, Y, observed, weights, per_output=settings.noise == "per_output")
-    variances = gaps.variances(data)
+    variances = patterns.variances(data)
     noise = noise_for(variances[0], variances[1:], settings)
     start = init(data, gaps.init(inputs, settings.n_components), noise)
     parts = partial(split, d=X.shape[1], c=Y.shape[1])
@@ -42,22 +42,23 @@ def climb(data, start, noise, *, max_iter, tol, loop, finish=lambda state: state
 
     ``finish`` makes of a `gnomon.models.gaussian.gaps.State` what the run ends with.
     """
+    data = patterns.condensed(data)
     method = anderson(
         Method(start, partial(step, data=data, noise=noise), finish),
         gaps.pack,
         partial(unpack, like=start, data=data, noise=noise),
     )
-    return loop(method, max_iter=max_iter, tol=tol * gaps.n_observed(data))
+    return loop(method, max_iter=max_iter, tol=tol * patterns.n_observed(data))
 
 
-def table(X, Y, observed, weights=None, *, per_output=False, shift=None) -> gaps.Patterns:
+def table(X, Y, observed, weights=None, *, per_output=False, shift=None) -> patterns.Patterns:
     """Rows [x, y] with NaN in the gaps, grouped by what they observe; floors as without gaps."""
     d, c = X.shape[1], Y.shape[1]
     outputs = 1 + np.arange(c) if per_output else np.ones(c, dtype=int)
     groups = np.concatenate([np.zeros(d, dtype=int), outputs])
     rows = np.hstack([X.astype(float), np.where(observed, Y, np.nan)])
-    data = gaps.group_rows(rows, groups, weights, shift)
-    variances = gaps.variances(data)
+    data = patterns.group_rows(rows, groups, weights, shift)
+    variances = patterns.variances(data)
     return data._replace(floors=np.append(*floors(variances[0], variances[1:])))
 
 
@@ -67,16 +68,16 @@ def no_outputs(n) -> tuple[np.ndarray, np.ndarray]:
     return nothing, nothing.astype(bool)
 
 
-def init(data: gaps.Patterns, inputs: gaps.State, noise: Noise) -> gaps.State:
+def init(data: patterns.Patterns, inputs: gaps.State, noise: Noise) -> gaps.State:
     """PPCA of the inputs as far as it is known; outputs not yet explained."""
     d, q = inputs.W.shape
     W = np.vstack([inputs.W, np.zeros((len(data.groups) - d, q))])
     mean = np.concatenate([inputs.mean, data.shift[d:]])
-    levels = np.append(inputs.noise, np.maximum(gaps.variances(data), data.floors)[1:])
+    levels = np.append(inputs.noise, np.maximum(patterns.variances(data), data.floors)[1:])
     return gaps.State(W, mean, tied(levels, noise))
 
 
-def step(state: gaps.State, data: gaps.Patterns, noise: Noise):
+def step(state: gaps.State, data: patterns.Patterns, noise: Noise):
     """One EM step, its noise fixed or tied where the rule says so, and the objective."""
     priors = np.where(data.groups == 0, noise.prior_x, noise.prior_y)
     fixed_mean = None if noise.learn_mean else data.groups > 0
@@ -91,11 +92,11 @@ def _apply_noise_rule(levels, data, noise):
     """Levels of the groups of columns, as they were learnt apart, fixed or tied."""
     if noise.ratio is None:
         return tied(levels, noise)
-    sizes = gaps.group_sizes(data)
+    sizes = patterns.group_sizes(data)
     return learnt_levels(sizes * levels, sizes, noise)
 
 
-def unpack(x, like: gaps.State, data: gaps.Patterns, noise: Noise):
+def unpack(x, like: gaps.State, data: patterns.Patterns, noise: Noise):
     """The state of a vector of `gnomon.models.gaussian.gaps.pack`, noise not below the floors."""
     state = gaps.unpack(x, like)
     if noise.fixed is not None or noise.ratio is not None:

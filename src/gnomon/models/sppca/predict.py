@@ -15,6 +15,7 @@ import numpy as np
 from gnomon.linalg.data import Centered, Data, as_data, has_gaps
 from gnomon.linalg.solve import gaussian_log_odds, stacked_covariances, stacked_half_inverses
 from gnomon.models.gaussian import gaps as gaussian_gaps
+from gnomon.models.gaussian import patterns
 from gnomon.models.sppca import gaps
 from gnomon.models.sppca.em import precisions
 from gnomon.models.sppca.fit import SppcaFit
@@ -35,7 +36,7 @@ def filled_rows(model: SppcaFit, X) -> Data:
     if has_gaps(X):
         state = gaussian_gaps.State(model.state.W, model.mean, np.array([model.state.sigma2]))
         groups = np.zeros(X.shape[1], dtype=int)
-        data = gaussian_gaps.group_rows(np.asarray(X, dtype=float), groups, shift=model.mean)
+        data = patterns.group_rows(np.asarray(X, dtype=float), groups, shift=model.mean)
         X = gaussian_gaps.fill(state, data)[0].astype(X.dtype, copy=False)
     return Centered(as_data(X), model.mean)
 

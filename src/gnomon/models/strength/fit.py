@@ -5,22 +5,18 @@ by `choice`, and `closed_form` does the rest. Gaps are filled by PPCA before; th
 on, from what the filled rows give, to the maximum of the likelihood of the observed entries.
 """
 
-from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
 
 from gnomon.inference.loop import Run
 from gnomon.linalg.data import center, check_spread, has_gaps, weighted
-from gnomon.linalg.solve import one_thread
+from gnomon.linalg.solve import one_thread, threads_for
 from gnomon.models.sppca.fit import Problem, SppcaFit
 from gnomon.models.strength import closed_form, gaps
 from gnomon.models.strength.choice import Choice, Curve, choose
 from gnomon.models.strength.closed_form import PrincipalSpace, n_directions
 from gnomon.models.strength.completion import Outputs
-
-# Entries of a dense X up to which one thread finds its directions sooner than two.
-SMALL = 2**22
 
 
 class Settings(NamedTuple):
@@ -79,9 +75,7 @@ def _fit_with_gaps(problem, settings, loop):
 def _space(X, weights, settings):
     q = settings.n_components
     mean, X = center(weighted(X, weights))
-    # Of a sparse X only thin blocks are dense, too small to share between threads.
-    alone = X.is_sparse or X.shape[0] * X.shape[1] <= SMALL
-    with one_thread if alone else nullcontext():
+    with threads_for(X):
         space = closed_form.principal_space(mean, X, n_directions(q), settings.rng, leading=q)
     check_spread(space.total)
     return space

@@ -18,6 +18,7 @@ import numpy as np
 from gnomon.inference.loop import Method, Run, anderson, iterate
 from gnomon.linalg.solve import one_thread
 from gnomon.models.gaussian import gaps as observed
+from gnomon.models.gaussian import patterns
 from gnomon.models.sppca.fit import SppcaFit
 from gnomon.models.sppca.statistics import State
 from gnomon.models.strength.closed_form import padded, signs_of
@@ -32,7 +33,7 @@ class Filled(NamedTuple):
 
     X: np.ndarray
     total: float
-    data: observed.Patterns
+    data: patterns.Patterns
     ppca: observed.State
     n_steps: int
 
@@ -44,7 +45,7 @@ class Joint(NamedTuple):
     adds to the log likelihood, ``energy`` the variance tc of the completed labels.
     """
 
-    data: observed.Patterns
+    data: patterns.Patterns
     scale: np.ndarray
     ratios: np.ndarray
     constant: float
@@ -53,9 +54,10 @@ class Joint(NamedTuple):
     energy: float
 
 
+@one_thread
 def fill(X, weights, settings) -> Filled:
     """The rows as stage 1 sees them, by PPCA of what is observed."""
-    data, limits = observed.inputs(X, weights), {"max_iter": settings.max_iter, "tol": settings.tol}
+    data, limits = patterns.inputs(X, weights), {"max_iter": settings.max_iter, "tol": settings.tol}
     run = observed.maximise(data, settings.n_components, iterate, **limits)
     values, deviations = observed.fill(run.state, data)
     squares = np.sum((values - run.state.mean) ** 2 + deviations**2, axis=1)
@@ -83,7 +85,7 @@ def joint_rows(X, weights, filled: Filled, model: SppcaFit, s) -> Joint:
         ratios = np.array([1.0, (1 - s) / s * energy / filled.total])
     C, mean_c = (C, mean_c) if s > 0 else (C[:, :0], mean_c[:0])
     scale = np.sqrt(np.repeat(ratios, [X.shape[1], C.shape[1]][: len(ratios)]))
-    data = observed.group_rows(np.hstack([X, C]) / scale, np.zeros(len(scale), dtype=int), weights)
+    data = patterns.group_rows(np.hstack([X, C]) / scale, np.zeros(len(scale), dtype=int), weights)
     # The labels are no measure of what noise is too small for x.
     data = data._replace(floors=filled.data.floors)
     constant = float(data.weights.sum() * np.log(scale).sum())
@@ -106,9 +108,10 @@ def start(joint: Joint, filled: Filled, model: SppcaFit) -> observed.State:
 @one_thread
 def climb(joint: Joint, start: observed.State, settings, loop) -> Run:
     """EM with Anderson's mixing; the tolerance is in nats per observed entry."""
+    joint = joint._replace(data=patterns.condensed(joint.data))
     method = Method(start, partial(step, joint=joint))
     method = anderson(method, observed.pack, partial(observed.unpack, like=start))
-    tol = settings.tol * observed.n_observed(joint.data)
+    tol = settings.tol * patterns.n_observed(joint.data)
     return loop(method, max_iter=settings.max_iter, tol=tol)
 
 
@@ -121,12 +124,13 @@ def step(state: observed.State, joint: Joint) -> tuple[observed.State, float]:
     return observed.State(W, mean, found.noise * joint.ratios), objective - joint.constant
 
 
-def input_noise(state: observed.State, data: observed.Patterns, settings) -> float:
+@one_thread
+def input_noise(state: observed.State, data: patterns.Patterns, settings) -> float:
     """The most likely noise of x for the loadings of x, those of the labels left aside."""
-    d = data.X.shape[1]
+    d, data = data.X.shape[1], patterns.condensed(data)
     alone = observed.State(state.W[:d], state.mean[:d], state.noise[:1])
     method = Method(alone, partial(observed.noise_step, data=data))
-    tol = settings.tol * observed.n_observed(data)
+    tol = settings.tol * patterns.n_observed(data)
     return float(iterate(method, max_iter=settings.max_iter, tol=tol).state.noise[0])
 
 

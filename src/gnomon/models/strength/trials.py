@@ -9,6 +9,7 @@ classes    log loss of the nearest labelled row of each class
 numbers    squared error of a regression on the components
 """
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -270,10 +271,17 @@ def class_distances(A, B, labels) -> np.ndarray:
 
     The rows of B are sorted by class.
     """
-    D = np.sum(A**2, axis=-1)[..., None] + np.sum(B**2, axis=-1)[..., None, :]
-    D -= 2 * A @ np.swapaxes(B, -1, -2)
-    starts = np.flatnonzero(np.diff(labels, prepend=-1))
-    return np.maximum(np.minimum.reduceat(D, starts, axis=-1), 0.0)
+    lengths = np.sum(B**2, axis=-1)[..., None]
+    # Less the squared lengths of A, which are the same for all rows of B.
+    D = np.concatenate([-2 * B, lengths], axis=-1) @ _with_ones(np.swapaxes(A, -1, -2))
+    edges = np.append(np.flatnonzero(np.diff(labels, prepend=-1)), len(labels))
+    nearest = [D[..., first:last, :].min(axis=-2) for first, last in pairwise(edges)]
+    return np.maximum(np.stack(nearest, axis=-1) + np.sum(A**2, axis=-1)[..., None], 0.0)
+
+
+def _with_ones(A):
+    """A (..., q, m) with a last row of ones."""
+    return np.concatenate([A, np.ones((*A.shape[:-2], 1, A.shape[-1]))], axis=-2)
 
 
 def soft_losses(D, truth) -> np.ndarray:

@@ -1,0 +1,151 @@
+"""Rows sorted by which of their entries are observed: what all fits with gaps work on.
+
+Rows of one pattern share their posterior covariance, and a likelihood sees them by their number,
+mean and scatter alone.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gnomon.linalg.data import check_columns, check_spread
+from gnomon.stats.gaussian import NOISE_FLOOR
+
+# Rows of a pattern, per column, from which fewer stand for them; above so many columns a scatter
+# costs more than the iterations that it spares.
+CONDENSED_FROM, MOST_CONDENSED = 3, 200
+
+
+class Patterns(NamedTuple):
+    """Rows sorted by which entries they observe.
+
+    X holds the rows less ``shift``, zero in the gaps; pattern p is rows starts[p] to
+    starts[p + 1] and observes the columns where observed[p] is one; ``order`` are the places of
+    the rows before sorting, ``floors`` the least noise variances that a fit may take.
+    """
+
+    X: np.ndarray
+    observed: np.ndarray
+    starts: np.ndarray
+    order: np.ndarray
+    weights: np.ndarray
+    groups: np.ndarray
+    shift: np.ndarray
+    floors: np.ndarray
+
+
+def group_rows(X, groups, weights=None, shift=None) -> Patterns:
+    """X (n, d) with NaN for gaps as `Patterns`; ``shift`` defaults to the observed means."""
+    mask = ~np.isnan(X)
+    order, starts = _sorted_by_pattern(mask)
+    weights = np.ones(len(X)) if weights is None else weights
+    if shift is None:
+        shift = _observed_means(X, mask, weights)
+    filled = np.where(mask, X - shift, 0.0)[order]
+    observed, floors = mask[order[starts[:-1]]].astype(float), np.zeros(groups.max() + 1)
+    data = Patterns(filled, observed, starts, order, weights[order], groups, shift, floors)
+    return data._replace(floors=NOISE_FLOOR * variances(data))
+
+
+def _sorted_by_pattern(mask):
+    """Rows in an order in which equal ones are together, the most frequent first; their starts."""
+    code = np.zeros(len(mask), dtype=np.int64)
+    for k in range(0, mask.shape[1], 64):
+        words = np.zeros((len(mask), 8), dtype=np.uint8)
+        packed = np.packbits(mask[:, k : k + 64], axis=1)
+        words[:, : packed.shape[1]] = packed
+        word = words.view(np.uint64).ravel()
+        if k > 0 or mask.shape[1] > 64:
+            _, word = np.unique(word, return_inverse=True)
+            _, word = np.unique(code * (word.max() + 1) + word, return_inverse=True)
+        code = word
+    order = np.argsort(code)
+    starts = np.flatnonzero(np.append(True, np.diff(code[order]) != 0))
+    counts = np.diff(starts, append=len(order))
+    largest = np.argsort(-counts, kind="stable")
+    ends = np.cumsum(counts[largest])
+    places = np.repeat(starts[largest] - ends + counts[largest], counts[largest])
+    return order[places + np.arange(len(order))], np.append(0, ends)
+
+
+def inputs(X, weights=None) -> Patterns:
+    """The rows of an array whose columns share one noise variance, refused where none vary."""
+    check_columns(X)
+    data = group_rows(X.astype(float), np.zeros(X.shape[1], dtype=int), weights)
+    check_spread(squared_norm(data))
+    return data
+
+
+def select(data: Patterns, mask) -> Patterns:
+    """The rows that a mask, in the order before sorting, selects; the noise floors are kept."""
+    kept = mask[data.order]
+    places = np.cumsum(mask) - 1
+    counts = np.add.reduceat(kept, data.starts[:-1])
+    return data._replace(
+        X=data.X[kept],
+        observed=data.observed[counts > 0],
+        starts=np.concatenate([[0], np.cumsum(counts[counts > 0])]),
+        order=places[data.order[kept]],
+        weights=data.weights[kept],
+    )
+
+
+def condensed(data: Patterns) -> Patterns:
+    """Patterns of few rows each with the same likelihood at every state, for iterations.
+
+    It sees rows of one pattern by their number, mean and scatter S = R'R alone, so that
+    mean +- r_i sqrt(k / n), i = 1, ..., k, can stand for any number n of them.
+    """
+    n_columns = data.X.shape[1]
+    counts = np.diff(data.starts)
+    many = int(np.argmin(np.append(counts > CONDENSED_FROM * n_columns, False)))
+    if many == 0 or n_columns > MOST_CONDENSED:
+        return data
+    few = [_condensed_rows(data, p) for p in range(many)]
+    rest = data.starts[many]
+    X = np.concatenate([*(rows for rows, _ in few), data.X[rest:]])
+    weights = np.concatenate([*(weights for _, weights in few), data.weights[rest:]])
+    counts[:many] = [len(rows) for rows, _ in few]
+    starts = np.append(0, np.cumsum(counts))
+    return data._replace(X=X, weights=weights, starts=starts, order=np.arange(len(X)))
+
+
+def _condensed_rows(data, p):
+    """Rows that stand for those of a pattern, and their weights."""
+    seen = np.flatnonzero(data.observed[p])
+    rows = slice(data.starts[p], data.starts[p + 1])
+    X, weights = data.X[rows][:, seen], data.weights[rows]
+    n, k = max(weights.sum(), np.finfo(float).tiny), max(len(seen), 1)
+    mean = weights @ X / n
+    X = X - mean
+    values, vectors = np.linalg.eigh((weights[:, None] * X).T @ X)
+    away = np.sqrt(np.maximum(values, 0.0) * k / n)[:, None] * vectors.T
+    few = np.zeros((2 * k, data.X.shape[1]))
+    few[:, seen] = np.concatenate([mean + away, mean - away]) if len(seen) else 0.0
+    return few, np.full(2 * k, n / (2 * k))
+
+
+def group_sizes(data: Patterns) -> np.ndarray:
+    """Number of observed entries of each group of columns (g,), by weight."""
+    counts = np.add.reduceat(data.weights, data.starts[:-1]) @ data.observed
+    return np.bincount(data.groups, counts)
+
+
+def n_observed(data: Patterns) -> float:
+    """Number of observed entries, by weight."""
+    return float(group_sizes(data).sum())
+
+
+def variances(data: Patterns) -> np.ndarray:
+    """Mean squared deviation of the observed entries of each group of columns (g,), by weight."""
+    squares = np.bincount(data.groups, data.weights @ data.X**2)
+    return squares / np.maximum(group_sizes(data), 1)
+
+
+def squared_norm(data: Patterns) -> float:
+    """Sum of the squared deviations of the observed entries, by weight."""
+    return float(data.weights @ np.einsum("rj,rj->r", data.X, data.X))
+
+
+def _observed_means(X, mask, weights):
+    return (weights @ np.where(mask, X, 0.0)) / np.maximum(weights @ mask, np.finfo(float).tiny)
