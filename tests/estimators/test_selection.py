@@ -15,7 +15,16 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.semi_supervised import SelfTrainingClassifier
 
-from gnomon import PRPCA, LabelledOnly, Links, SemiSupervisedSplit, labelled_scorer
+from gnomon import (
+    DCAGM,
+    PRPCA,
+    SPPCA,
+    KernelSPPCA,
+    LabelledOnly,
+    Links,
+    SemiSupervisedSplit,
+    labelled_scorer,
+)
 from gnomon.estimators.selection import stratified_folds
 
 
@@ -224,3 +233,55 @@ def test_links_pass_whole_and_rows_are_cut(rng):
         neighbour = KNeighborsClassifier(1).fit(fitted.transform(X[known]), shown[known])
         by_hand.append(neighbour.score(fitted.transform(X[test]), shown[test]))
     assert_allclose(result["test_score"], by_hand)
+
+
+def table_of_kinds(n=90, n_classes=6):
+    rng = np.random.default_rng(0)
+    labels = np.arange(n) % n_classes
+    X = rng.normal(size=(n, 8)) + 4 * np.eye(8)[labels]
+    return X, np.where(np.arange(n) % 7 == 0, -1, labels), labels
+
+
+@pytest.mark.parametrize(
+    "model", [SPPCA("auto"), KernelSPPCA("auto"), DCAGM("auto", max_iter=20)], ids=str
+)
+@pytest.mark.filterwarnings("ignore:DCAGM stopped")
+def test_the_number_of_components_is_chosen_by_held_out_rows(model):
+    X, y, _ = table_of_kinds()
+    model.fit(X, y)
+    assert model.n_components == "auto"
+    assert model.n_components_ == model.transform(X).shape[1]
+    scores = model.size_scores_
+    assert list(scores) == [2, 3, 5]
+    best = max(scores.values())
+    good = [size for size, score in scores.items() if score >= best - 0.02]
+    assert model.n_components_ == min(good)
+    assert model.n_components_ > 2
+    assert str(model.n_components_) in model.size_reason_
+    same = clone(model).set_params(n_components=model.n_components_).fit(X, y)
+    assert_allclose(same.transform(X), model.transform(X))
+    assert not hasattr(same, "size_scores_")
+
+
+def test_the_number_for_numbers_weights_and_links():
+    X, _, labels = table_of_kinds()
+    y = X @ np.arange(8.0)
+    y[::3] = np.nan
+    model = SPPCA("auto").fit(X, y, sample_weight=np.ones(90))
+    assert model.n_components_ == 2
+    assert max(model.size_scores_.values()) > 0.9
+    A = (labels[:, None] == labels) & ~np.eye(90, dtype=bool)
+    linked = SPPCA("auto").fit(X, labels, links=A)
+    assert max(linked.size_scores_.values()) > 0.95
+
+
+def test_what_cannot_be_chosen_is_said():
+    X, _, _ = table_of_kinds()
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        SPPCA("auto").fit(X)
+    y = np.full(90, -1)
+    y[:6] = np.arange(6)
+    with pytest.warns(UserWarning, match="2 components were taken, not chosen"):
+        model = SPPCA("auto").fit(X, y)
+    assert model.n_components_ == 2
+    assert model.size_scores_ == {}

@@ -787,7 +787,7 @@ def test_links_are_used_by_prpca(text, tmp_path, rng):
 def test_links_to_a_model_without_them_are_refused(text, tmp_path):
     path, edges = text("a,b\n1,2\n2,4\n3,7\n"), text("from,to\n1,2\n", "edges.csv")
     line = fails("fit", path, "-m", "ppca", "--links", edges, "--out", tmp_path / "o")
-    assert "--links is for prpca, not for ppca" in line
+    assert "--links is for prpca, sppca, kernel-sppca, not for ppca" in line
 
 
 def test_compare_recommends_and_writes_its_table(table, tmp_path):
@@ -1065,3 +1065,59 @@ def test_a_gap_is_an_empty_cell_of_the_table(text, tmp_path):
     run("fit", table, "-k", "2", "--out", out)
     filled = run("impute", out / "model.gnomon", table, "--out", tmp_path / "filled.csv")
     assert "3 gaps filled" in filled.stderr
+
+
+@pytest.fixture
+def linked(tmp_path):
+    """Pages with noisy content, few labels, links mostly inside a class, and new pages."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(150) % 3
+    X = 6 * rng.standard_normal((150, 6)) + 4 * np.eye(6)[labels]
+    pairs = rng.integers(150, size=(1800, 2))
+    pairs = pairs[(labels[pairs[:, 0]] == labels[pairs[:, 1]]) & (pairs[:, 0] != pairs[:, 1])]
+    names = [f"p{i}" for i in range(150)]
+    kinds = KINDS[labels]
+    rows = [[names[i], *map(str, X[i]), kinds[i] if i % 4 == 0 else ""] for i in range(150)]
+    head = "page," + ",".join(f"w{j}" for j in range(6)) + ",kind"
+    old, new = tmp_path / "old.csv", tmp_path / "new.csv"
+    old.write_text("\n".join([head, *(",".join(row) for row in rows[:120])]) + "\n")
+    new.write_text("\n".join([head, *(",".join(row) for row in rows[120:])]) + "\n")
+    inner = tmp_path / "links.csv"
+    among = [f"p{a},p{b}" for a, b in pairs if max(a, b) < 120]
+    inner.write_text("a,b\n" + "\n".join(among) + "\n")
+    every = tmp_path / "every.csv"
+    every.write_text("a,b\n" + "\n".join(f"p{a},p{b}" for a, b in pairs) + "\n")
+    return old, new, inner, every, kinds
+
+
+def test_labels_and_links_together_from_the_shell(linked, tmp_path):
+    old, new, inner, every, kinds = linked
+    out = tmp_path / "map"
+    known = ["--target", "kind", "--id", "page"]
+    result = run("fit", old, *known, "--links", inner, "--out", out)
+    assert "by labels of rows held out" in result.stderr
+    predicted = csv.read_csv(out / "predictions.csv").to_pydict()
+    places = [int(name[1:]) for name in predicted["row"]]
+    assert np.mean(np.array(predicted["predicted"]) == kinds[places]) > 0.9
+    model = out / "model.gnomon"
+    run("predict", model, new, "--links", every, "--out", tmp_path / "p.csv")
+    found = csv.read_csv(tmp_path / "p.csv").to_pydict()
+    assert np.mean(np.array(found["predicted"]) == kinds[120:]) > 0.85
+    alone = run("predict", model, new, "--out", tmp_path / "alone.csv")
+    assert "say --links" in alone.stderr
+    run("transform", model, new, "--links", every, "--out", tmp_path / "z.csv")
+    run("report", model, old, "--links", inner, "--out", tmp_path / "again.html")
+    again = run("transform", model, old, "--links", inner, "--out", tmp_path / "same.csv")
+    assert again.exit_code == 0
+    z = csv.read_csv(tmp_path / "same.csv").to_pydict()["z1"]
+    assert_allclose(z, csv.read_csv(out / "embedding.csv").to_pydict()["z1"], rtol=1e-9)
+
+
+def test_links_are_refused_where_they_have_no_place(linked, tmp_path):
+    old, new, inner, every, _ = linked
+    plain = tmp_path / "plain"
+    run("fit", old, "--target", "kind", "--id", "page", "-k", "2", "--out", plain)
+    line = fails("predict", plain / "model.gnomon", new, "--links", every)
+    assert "the model was fitted without links" in line
+    line = fails("fit", old, "--model", "sppca", "--id", "page", "--links", inner)
+    assert "needs a --target" in line

@@ -87,7 +87,10 @@ def test_a_large_table_is_not_tried_on(monkeypatch):
     [
         ({"model": "pca"}, "--model 'pca'; accepted are auto, ppca"),
         ({"model": "dcagm"}, "--model dcagm learns from labels"),
-        ({"model": "ppca", "links": "e.csv"}, "--links is for prpca, not for ppca"),
+        (
+            {"model": "ppca", "links": "e.csv"},
+            "--links is for prpca, sppca, kernel-sppca, not for ppca",
+        ),
         ({"model": "ppca", "supervision": 0.5}, "--supervision is for sppca and kernel-sppca"),
     ],
 )
@@ -109,4 +112,5 @@ def test_the_fit_gets_what_the_model_takes():
     table = ready(CLASSES, "classes", CHUNKS, LINKS)
     assert extra_inputs(gnomon.PRPCA(relation="paper"), table) == {"links": LINKS}
     assert list(extra_inputs(gnomon.DCAGM(), table)) == ["chunks"]
-    assert extra_inputs(gnomon.SPPCA(), table) == {}
+    assert extra_inputs(gnomon.SPPCA(), table) == {"links": LINKS}
+    assert extra_inputs(gnomon.BSDR(), table) == {}

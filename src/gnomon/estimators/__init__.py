@@ -18,9 +18,12 @@ from gnomon.estimators._targets import (
     permuted_labels,
     read_classes,
 )
+from gnomon.estimators.selection import MARGIN, SIZES, smallest_good, why_size
 
 __all__ = [
     "KINDS",
+    "MARGIN",
+    "SIZES",
     "Classes",
     "as_array",
     "as_floats",
@@ -33,5 +36,7 @@ __all__ = [
     "n_rows",
     "permuted_labels",
     "read_classes",
+    "smallest_good",
     "take_rows",
+    "why_size",
 ]

@@ -81,6 +81,11 @@ class IterativeFit(CallbackSupportMixin):
         yield tell
         root.call_on_fit_task_end(estimator=self)
 
+    def _forget(self, *names):
+        """Drop attributes that an earlier fit may have left."""
+        for name in names:
+            vars(self).pop(name, None)
+
     def _keep_run(self, run: Run, *, max_iter):
         self.n_iter_ = len(run.objective)
         self.objective_ = run.objective

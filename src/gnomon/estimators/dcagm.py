@@ -32,6 +32,7 @@ from gnomon.estimators._targets import (
     require_classes,
     require_targets,
 )
+from gnomon.estimators.selection import ChoosesSize
 from gnomon.linalg.data import Centered, as_data
 from gnomon.models.dcagm import fit as dcagm
 from gnomon.models.dcagm.mixture import Mixture, class_densities, log_sum, whiten
@@ -39,6 +40,7 @@ from gnomon.models.dcagm.weights import DEFAULTS
 
 
 class DCAGM(
+    ChoosesSize,
     TakesRows,
     IterativeFit,
     PredictsLabels,
@@ -56,8 +58,9 @@ class DCAGM(
 
     Parameters
     ----------
-    n_components : int, default=2
-        Number of components; unlike that of LDA it may exceed the number of classes.
+    n_components : int or "auto", default=2
+        Number of components; unlike that of LDA it may exceed the number of classes. "auto"
+        chooses it as in `SPPCA`.
     n_gaussians : int, dict or sequence of int, default=2
         Gaussians per class; a dict by class label, or a sequence in the order of `classes_`,
         gives each class its own number.
@@ -103,6 +106,9 @@ class DCAGM(
         None for ``objective="paper"``.
     components_ : ndarray of shape (n_components, n_features)
         The projection: ``transform(X)`` is ``(X - mean_) @ components_.T``.
+    n_components_ : int
+    size_scores_, size_reason_ : dict of int to float, str
+        For "auto": the scores of the sizes tried, and why this one was taken.
     mean_ : ndarray of shape (n_features,)
     class_weights_ : ndarray of shape (n_classes,)
         Prior probabilities of the classes.
@@ -210,6 +216,8 @@ class DCAGM(
         -------
         self : DCAGM
         """
+        if self.n_components == "auto":
+            return self._fit_chosen(X, y, chunks=chunks, sample_weight=sample_weight)
         settings = self._settings()
         X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
         require_targets(y, "DCAGM")
@@ -363,6 +371,7 @@ class DCAGM(
         mixture = fitted.mixture
         self.mean_ = fitted.mean.astype(dtype)
         self.components_ = np.ascontiguousarray(fitted.components, dtype)
+        self.n_components_ = len(self.components_)
         self.class_weights_, self.weights_ = mixture.alpha, mixture.beta
         self.gaussian_classes_, self.means_ = mixture.class_of, mixture.means
         self.covariances_ = mixture.covariances[mixture.covariance_of]

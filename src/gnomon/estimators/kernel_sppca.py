@@ -15,6 +15,7 @@ from gnomon.estimators._predict import ClassHead, PredictsOutputs, fit_head, tau
 from gnomon.estimators._targets import KINDS, read_targets
 from gnomon.estimators.kernel_features import KernelFeatures, MeasuredByKernel
 from gnomon.estimators.links import TakesLinks
+from gnomon.estimators.selection import ChoosesSize
 from gnomon.linalg.data import Matrix, center
 from gnomon.models.sppca import fit as likelihood
 from gnomon.models.sppca.predict import Given
@@ -25,7 +26,7 @@ from gnomon.models.strength.completion import Outputs
 OF_KERNEL = ("landmark_indices_", "landmarks_", "gamma_")
 
 
-class KernelSPPCA(TakesLinks, PredictsOutputs, IterativeFit, MeasuredByKernel):
+class KernelSPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, MeasuredByKernel):
     """Supervised probabilistic PCA in the space of a kernel, semi-supervised where y has gaps.
 
     The dual form of `SPPCA` [1]_: components are linear in the features of a kernel, those of
@@ -34,8 +35,8 @@ class KernelSPPCA(TakesLinks, PredictsOutputs, IterativeFit, MeasuredByKernel):
 
     Parameters
     ----------
-    n_components : int, default=2
-        Number of components.
+    n_components : int or "auto", default=2
+        Number of components; "auto" chooses it as in `SPPCA`.
     kernel : str or callable, default="rbf"
     gamma : float, default=None
     degree : int, default=3
@@ -84,6 +85,9 @@ class KernelSPPCA(TakesLinks, PredictsOutputs, IterativeFit, MeasuredByKernel):
         The strength used.
     supervision_curve_ : dict of str to ndarray
         For "auto", where there was something to try: strengths, their losses, the criterion.
+    n_components_ : int
+    size_scores_, size_reason_ : dict of int to float, str
+        For "auto", as in `SPPCA`.
     input_share_, target_share_ : ndarray of shape (n_components,)
         Share of the energy of the features, and of the outputs, that each component explains.
     objective_ : list of float
@@ -111,6 +115,8 @@ class KernelSPPCA(TakesLinks, PredictsOutputs, IterativeFit, MeasuredByKernel):
     >>> float(np.mean(model.predict(X) == y))
     1.0
     """
+
+    _nested_axes = True
 
     def __init__(
         self,
@@ -159,15 +165,19 @@ class KernelSPPCA(TakesLinks, PredictsOutputs, IterativeFit, MeasuredByKernel):
         -------
         self : KernelSPPCA
         """
+        if self.n_components == "auto":
+            return self._fit_chosen(X, y, links=links, sample_index=sample_index)
         features = self._checked_features()
         X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
         n = X.shape[0]
         q = check_integer("n_components", self.n_components, low=1, high=n, high_is=", the rows")
         targets = read_targets(y, n, self.target)
         rng = repeatable(self.random_state)
-        if links is not None and self.kernel == "precomputed":
-            raise ValueError("links smooth the content of rows; a precomputed kernel has none")
-        X = self._join(X, targets, None, links, sample_index, rng)
+        self._forget("links_used_", "linked_rows_", "sample_index_")
+        if links is not None:
+            if self.kernel == "precomputed":
+                raise ValueError("links smooth the content of rows; a precomputed kernel has none")
+            X = self._join(X, targets, None, links, sample_index, rng)
         all_count = self.supervision == "likelihood"
         learnt = features._learn(X, rng, None if all_count else n_directions(q))
         F = learnt.F
@@ -268,6 +278,7 @@ class KernelSPPCA(TakesLinks, PredictsOutputs, IterativeFit, MeasuredByKernel):
     def _keep(self, features, fitted, strength, coding, dtype):
         """The fit in terms of the kernel with the landmarks."""
         basis, offset = features.basis_, features.offset_
+        self.n_components_ = fitted.projection.shape[1]
         coef, target_mean, covariance, _ = fitted.outputs
         self.dual_components_ = (basis @ fitted.projection).astype(dtype)
         self.dual_offset_ = (offset @ fitted.projection).astype(dtype)

@@ -242,10 +242,6 @@ class TakesLinks:
 
     def _join(self, X, targets, weights, links, sample_index, rng):
         """X, or the blocks that links make of it where these serve the outputs."""
-        for name in ("links_used_", "linked_rows_", "sample_index_"):
-            vars(self).pop(name, None)
-        if links is None:
-            return X
         _check_complete(X)
         if not targets.observed.any():
             raise ValueError("links are judged by the outputs, and y has none; use PRPCA")

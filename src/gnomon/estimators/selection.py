@@ -1,14 +1,49 @@
-"""Cross-validation where some rows have no label.
+"""Cross-validation where some rows have no label, and the number of components it prefers.
 
 scikit-learn's splitters hold unlabelled rows out and score -1 as a class. Here they stay in
 every training fold, and only labelled rows are held out.
 """
 
-import numpy as np
-from sklearn.model_selection import BaseCrossValidator
+import warnings
+from typing import NamedTuple
 
-from gnomon.estimators._door import check_integer, generator
-from gnomon.estimators._targets import as_array, kind_of, labelled_rows, plain_labels, read_classes
+import numpy as np
+from sklearn.base import clone
+from sklearn.linear_model import RidgeCV
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.model_selection import BaseCrossValidator
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from gnomon.estimators._door import check_integer, generator, take_rows
+from gnomon.estimators._targets import (
+    as_array,
+    as_floats,
+    kind_of,
+    labelled_rows,
+    plain_labels,
+    read_classes,
+    require_targets,
+)
+from gnomon.estimators.links import Links, read_links
+
+# Numbers of components that are tried; a picture has two at least.
+SIZES = (2, 3, 5, 8, 13)
+# What is taken where X has too many entries to fit it several times.
+GUESS, LARGE = 10, 5e6
+# Scores that differ by less are as good as each other: folds drawn anew move a score by as much.
+MARGIN = 0.02
+# A share of the best score that is rounding.
+ROUNDING = 1e-12
+
+
+class SizeChoice(NamedTuple):
+    """A number of components, the scores of those tried, and why it was taken."""
+
+    size: int
+    scores: dict[int, float]
+    reason: str
 
 
 class SemiSupervisedSplit(BaseCrossValidator):
@@ -130,3 +165,116 @@ def stratified_folds(labels, n_folds):
         position += len(rows)
     tests = (np.flatnonzero(fold == index) for index in range(n_folds))
     return [test for test in tests if len(test)]
+
+
+def smallest_good(sizes, scores, margin=MARGIN) -> int:
+    """Smallest size whose score is as good as that of the best size."""
+    least = max(scores) - margin - ROUNDING
+    return min(size for size, score in zip(sizes, scores, strict=True) if score >= least)
+
+
+def why_size(scores, size) -> str:
+    """A sentence on why this number of components was taken, from the score of each."""
+    best = max(scores, key=lambda q: (scores[q], -q))
+    tried = ", ".join(map(str, sorted(scores)))
+    if len(scores) == 1:
+        return f"{size} alone was tried."
+    if size == best:
+        return f"{size} scores best of {tried}."
+    gain = f"{best}: {scores[best] - scores[size]:+.3f}"
+    return f"{size} is the smallest of {tried} that scores within {MARGIN} of the best ({gain})."
+
+
+class ChoosesSize:
+    """``n_components="auto"``: the number of components that held-out labelled rows prefer."""
+
+    # Whether the first axes of a larger map are those of a smaller one.
+    _nested_axes = False
+
+    def _fit_chosen(self, X, y, **params):
+        """Fit with each size on some of the rows, then with the chosen one on all."""
+        require_targets(y, f"{type(self).__name__}(n_components='auto')")
+        X = X if hasattr(X, "shape") else np.asarray(X)
+        params = {name: value for name, value in params.items() if value is not None}
+        if "links" in params:
+            params |= _all_nodes(X.shape[0], **params)
+        choice = choose_size(self, X, y, params)
+        fitted = clone(self).set_params(n_components=choice.size).fit(X, y, **params)
+        own = self.get_params(deep=False)
+        vars(self).update({k: v for k, v in vars(fitted).items() if k not in own})
+        self.size_scores_, self.size_reason_ = choice.scores, choice.reason
+        return self
+
+
+def choose_size(model, X, y, params) -> SizeChoice:
+    """The size of a model with ``target``, "classes" without, by folds of labelled rows."""
+    n, d = X.shape
+    if n * d > LARGE:
+        size = max(1, min(GUESS, n - 1, d - 1))
+        return SizeChoice(size, {}, f"{size} taken, since X has more than {LARGE:,.0f} entries.")
+    sizes = [size for size in SIZES if size < min(n // 2, d)] or [1]
+    kind = getattr(model, "target", "classes")
+    kind = kind_of(y) if kind == "auto" else kind
+    try:
+        splits = list(SemiSupervisedSplit(5).split(X, y))
+    except ValueError as error:
+        warnings.warn(f"{sizes[0]} components were taken, not chosen: {error}", stacklevel=4)
+        return SizeChoice(sizes[0], {}, f"{sizes[0]} taken, since rows could not be held out.")
+    scores = _scores(model, X, y, kind, params, sizes, splits)
+    size = smallest_good(scores, list(scores.values()))
+    return SizeChoice(size, scores, why_size(scores, size))
+
+
+def _scores(model, X, y, kind, params, sizes, splits) -> dict[int, float]:
+    """Score of held-out rows by each number of components, all folds together."""
+    known = labelled_rows(y, kind)
+    Y = as_floats(y) if kind != "classes" else read_classes(y, X.shape[0]).labels
+    predicted: dict[int, list] = {size: [] for size in sizes}
+    for train, test in splits:
+        labelled = train[known[train]]
+        for size, T, T_test in _maps(model, X, y, params, sizes, (train, labelled, test)):
+            predicted[size].append(_predictor(kind).fit(T, Y[labelled]).predict(T_test))
+    truth = Y[np.concatenate([test for _, test in splits])]
+    measure = r2_score if kind == "numeric" else accuracy_score
+    return {size: float(measure(truth, np.concatenate(predicted[size]))) for size in sizes}
+
+
+def _maps(model, X, y, params, sizes, rows):
+    """Labelled and held-out rows in maps of all sizes; of nested axes the largest is enough."""
+    train, labelled, test = rows
+    cut = {name: _cut(value, train) for name, value in params.items()}
+    for size in [max(sizes)] if model._nested_axes else sizes:
+        part = clone(model).set_params(n_components=size)
+        part.fit(take_rows(X, train), take_rows(as_array(y), train), **cut)
+        T, T_test = (
+            part.transform(take_rows(X, index), **_graph(params, index))
+            for index in (labelled, test)
+        )
+        for q in sizes if model._nested_axes else [size]:
+            yield q, T[:, :q], T_test[:, :q]
+
+
+def _cut(value, rows):
+    """What belongs to rows for some of them; links go whole."""
+    return value if not hasattr(value, "__len__") else take_rows(np.asarray(value), rows)
+
+
+def _all_nodes(n, links, sample_index=None, **_):
+    """Links that survive folds, and the node of every row."""
+    index = np.arange(n) if sample_index is None else np.asarray(sample_index)
+    links = links if isinstance(links, Links) else read_links(links, n)
+    return {"links": links, "sample_index": index}
+
+
+def _graph(params, rows):
+    """The links and nodes of some rows."""
+    if "links" not in params:
+        return {}
+    return {"links": params["links"], "sample_index": params["sample_index"][rows]}
+
+
+def _predictor(kind):
+    """What says how good a map is: its nearest labelled row, or a regression of numbers."""
+    if kind == "numeric":
+        return make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 3, 13)))
+    return KNeighborsClassifier(1)

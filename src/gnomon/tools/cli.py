@@ -97,6 +97,10 @@ Seed = Annotated[int, typer.Option(help="Start of the random numbers.")]
 LinksFile = Annotated[
     Path | None, typer.Option(help="File with a link per row: two names, perhaps a weight.")
 ]
+NewLinks = Annotated[
+    Path | None,
+    typer.Option("--links", help="Links of these rows, to each other and to those of the fit."),
+]
 Chunks = Annotated[
     str | None, typer.Option(help="Column whose equal values mean the same unknown class.")
 ]
@@ -205,13 +209,14 @@ def _of_model(name, help, example):
         out: Annotated[
             Path | None, typer.Option("--out", "-o", help="csv or parquet file; - for the screen.")
         ] = None,
+        links: NewLinks = None,
         reading=None,
         quiet: Quiet = False,
         as_json: Json = False,
         debug: Debug = False,
     ):
         files = {"model_path": model, "path": table, "out": out}
-        _run(name, quiet, as_json, debug, **files, reading=reading)
+        _run(name, quiet, as_json, debug, **files, links=links, reading=reading)
 
 
 _of_model(
@@ -234,6 +239,7 @@ def report(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="HTML file; report.html if not given.")
     ] = None,
+    links: NewLinks = None,
     time_limit: TimeLimit = None,
     reading=None,
     quiet: Quiet = False,
@@ -241,7 +247,7 @@ def report(
     debug: Debug = False,
 ):
     """Write the report of a model on a table: one HTML file that opens offline."""
-    files = {"model_path": model, "path": table, "out": out}
+    files = {"model_path": model, "path": table, "out": out, "links": links}
     _run("report", quiet, as_json, debug, **files, reading=reading, time_limit=time_limit)
 
 

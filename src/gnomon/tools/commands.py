@@ -10,7 +10,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import gnomon
-from gnomon.estimators import count
+from gnomon.estimators import SIZES, count
 from gnomon.exceptions import TableError
 from gnomon.tools import modelfile, prepare, write
 from gnomon.tools.compare.held_out import LARGE, by_short_name, describe, held_out
@@ -38,8 +38,8 @@ MODELS = {
 }
 # Models that choose their own number of dimensions.
 OWN_CHOICE = ("ppca", "bsdr")
-# Sizes that are tried for the others; a picture has two dimensions at least.
-SIZES = (2, 3, 5, 8, 13)
+# Models that take links beside a target.
+LINKED = ("sppca", "kernel-sppca")
 # What is taken for a table that is too large to try sizes on.
 MOST_COMPONENTS = 10
 # Seconds that a step gets where none are left: it ends at once, and says so.
@@ -86,7 +86,8 @@ def _fitted(console, asked, ready, until):
         if until.seconds is not None:
             options["time_limit"] = max(until.left, MOMENT) * CHOOSING_SHARE
         model, choice = choose_model(asked, ready, console.note, **options)
-    X = fill_gaps(model, ready.X, ready.recipe, console.note)
+    linked = ready.links is not None
+    X = fill_gaps(model, ready.X, ready.recipe, console.note, linked=linked)
     with console.stage(f"fitting {type(model).__name__}") as tell, console.warnings_as_notes():
         if "callback" in model.get_params():
             model.set_params(callback=lambda n_iter, *_: _watch(tell, n_iter, until))
@@ -95,6 +96,12 @@ def _fitted(console, asked, ready, until):
         console.note(f"the time limit of {until.seconds:g} s ended the fit, or came before its end")
     if "callback" in model.get_params():
         model.set_params(callback=None)
+    if hasattr(model, "size_reason_"):
+        model.set_params(n_components=model.n_components_)
+        taken = count(model.n_components_, "dimension was", "dimensions were")
+        console.note(f"{taken} taken, by labels of rows held out: {model.size_reason_}")
+    if linked and not getattr(model, "links_used_", True):
+        console.note("the links do not help to find labels left out, and are not used")
     return model, X, choice
 
 
@@ -110,16 +117,24 @@ def _written(console, folder, model, table, ready, asked, X, until):
     file, suffix = folder / write.MODEL, write.suffix_for(table.path)
     console.wrote(prepare.save_fit(model, file, ready, asked, _facts(table, ready)))
     more = {} if ready.y is None else prepare.target_columns(asked, ready.y)
+    graph = _graph(ready)
     with console.stage("placing the rows"):
-        batches = write.embedding_batches(model, X, ready.ids, more)
+        batches = write.embedding_batches(model, X, ready.ids, more, graph)
         console.wrote(write.write_batches(folder / f"embedding{suffix}", batches))
     _write_predictions(console, folder / f"predictions{suffix}", model, X, ready, asked)
     # The score takes longest and may be interrupted: the model is kept before, and with it after.
     score = _score(console, model, X, ready, asked, until)
     prepare.save_fit(model, file, ready, asked, _facts(table, ready, score))
-    subject = Subject.of(model, table, ready, asked, X, note=console.note)
+    subject = Subject.of(model, table, ready, asked, X, graph, note=console.note)
     subject.score = score
     return subject
+
+
+def _graph(ready):
+    """The links of the rows of a fit, None where there are none."""
+    if ready.links is None:
+        return None
+    return prepare.Graph(ready.links, np.arange(len(ready.ids)))
 
 
 def _facts(table, ready, score=None) -> dict:
@@ -144,7 +159,7 @@ def _write_predictions(console, path, model, X, ready, asked):
     if len(rows) == 0:
         return
     with console.stage("predicting"):
-        what = {"kind": ready.kind, "names": asked.targets}
+        what = {"kind": ready.kind, "names": asked.targets, "graph": _graph(ready)}
         batches = write.prediction_batches(model, X, ready.ids, rows, **what)
         console.wrote(write.write_batches(path, batches))
 
@@ -161,22 +176,24 @@ def _score(console, model, X, ready, asked, until):
     return score
 
 
-def transform(console, *, model_path, path, out, reading):
+def transform(console, *, model_path, path, out, reading, links=None):
     """Write the embedding of a table."""
     saved, _, X, ids = _opened(console, model_path, path, reading)
+    graph = prepare.graph_of(saved, links, ids, console.note)
     out = out or write.named_after(path, "embedding")
-    _write(console, out, write.embedding_batches(saved.model, X, ids), len(ids))
+    _write(console, out, write.embedding_batches(saved.model, X, ids, graph=graph), len(ids))
 
 
-def predict(console, *, model_path, path, out, reading):
+def predict(console, *, model_path, path, out, reading, links=None):
     """Write the predictions for a table."""
     saved, _, X, ids = _opened(console, model_path, path, reading)
+    graph = prepare.graph_of(saved, links, ids, console.note)
     if not hasattr(saved.model, "predict"):
         raise TableError(
             f"{type(saved.model).__name__} predicts nothing; fit a model with --target"
         )
     out = out or write.named_after(path, "predictions")
-    what = {"kind": saved.asked.task, "names": saved.asked.targets}
+    what = {"kind": saved.asked.task, "names": saved.asked.targets, "graph": graph}
     _write(console, out, write.prediction_batches(saved.model, X, ids, **what), len(ids))
 
 
@@ -202,7 +219,8 @@ def _opened(console, model_path, path, reading):
     with console.stage(f"reading {path}"):
         table = prepare.open_for(saved, path, console.note, **reading)
         X = apply(saved.recipe, table, console.note)
-    X = fill_gaps(saved.model, X, saved.recipe, console.note)
+    linked = getattr(saved.model, "links_used_", False)
+    X = fill_gaps(saved.model, X, saved.recipe, console.note, linked=linked)
     known = saved.asked.id if saved.asked.id in table.names else None
     return saved, table, X, prepare.row_names(table, known, X.shape[0])
 
@@ -249,16 +267,20 @@ def _compared(console, ready, seed, sizes, **options):
         )
 
 
-def report(console, *, model_path, path, out, reading, time_limit=None):
+def report(console, *, model_path, path, out, reading, links=None, time_limit=None):
     """Write the report of a model on a table."""
     until = _deadline(time_limit)
     saved = prepare.load_fit(model_path)
     with console.stage(f"reading {path}"):
         table = prepare.open_for(saved, path, console.note, **reading)
         ready, asked = prepare.prepare_again(saved, table, console.note)
-    X = fill_gaps(saved.model, ready.X, saved.recipe, console.note)
+    graph = prepare.graph_of(saved, links, ready.ids, console.note)
+    linked = getattr(saved.model, "links_used_", False)
+    X = fill_gaps(saved.model, ready.X, saved.recipe, console.note, linked=linked)
+    if graph is not None:
+        ready = ready._replace(links=graph.links.subset(graph.index))
     score = _score(console, saved.model, X, ready, asked, until)
-    subject = Subject.of(saved.model, table, ready, asked, X, note=console.note)
+    subject = Subject.of(saved.model, table, ready, asked, X, graph, note=console.note)
     subject.score, subject.model_path = score, model_path
     _conclude(console, subject, _write_report(console, out or Path(write.REPORT), subject))
 
@@ -337,6 +359,8 @@ def choose_model(asked: Question, ready: PreparedTable, note, **options) -> Chos
     cls = getattr(gnomon, public)
     components, choice = asked.components, None
     own = name in OWN_CHOICE and np.prod(ready.X.shape) <= LARGE
+    # By labels and links together a model of linked rows chooses for itself.
+    own = own or (ready.links is not None and name in LINKED and ready.y is not None)
     if components == "auto" and not own:
         components, choice = _dimension(public, ready, note, {"progress": False} | options)
     asked = asked._replace(components=components)
@@ -347,7 +371,7 @@ def _name(asked, ready):
     if asked.model != "auto":
         return asked.model.lower()
     if ready.links is not None:
-        return "prpca"
+        return "prpca" if ready.y is None else "sppca"
     if ready.chunks is not None:
         return "dcagm"
     return "ppca" if ready.y is None else "sppca"
@@ -362,9 +386,11 @@ def _check(name, asked, ready):
         what = "numbers" if ready.kind == "numeric" else "yes and no"
         held = f"{', '.join(map(repr, asked.targets))} hold{'s' * (len(asked.targets) == 1)}"
         raise TableError(f"--model dcagm predicts classes; {held} {what}")
-    for option, only in (("links", "prpca"), ("chunks", "dcagm")):
-        if getattr(asked, option) is not None and name != only:
-            raise TableError(f"--{option} is for {only}, not for {name}")
+    if asked.links is not None and ready.y is None and name in LINKED:
+        raise TableError(f"--links with {name} needs a --target, by which links are judged")
+    for option, only in (("links", ("prpca", *LINKED)), ("chunks", ("dcagm",))):
+        if getattr(asked, option) is not None and name not in only:
+            raise TableError(f"--{option} is for {', '.join(only)}, not for {name}")
 
 
 def _dimension(public, ready, note, options):
@@ -420,7 +446,7 @@ def limit_threads(X):
 def extra_inputs(model, ready: PreparedTable) -> dict:
     """What else the model's fit takes of this table."""
     more = {}
-    if ready.links is not None and type(model).__name__ == "PRPCA":
+    if ready.links is not None and type(model).__name__ in ("PRPCA", "SPPCA", "KernelSPPCA"):
         more["links"] = ready.links
     if ready.chunks is not None and type(model).__name__ == "DCAGM":
         more["chunks"] = ready.chunks

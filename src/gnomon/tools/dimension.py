@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array
 
 from gnomon._lazy import import_extra
-from gnomon.estimators import check_integer, check_option, check_real
+from gnomon.estimators import check_integer, check_option, check_real, why_size
 from gnomon.estimators.ppca import PPCA
 from gnomon.linalg.data import has_gaps
 from gnomon.tools.compare.scoring import (
@@ -21,7 +21,6 @@ from gnomon.tools.compare.scoring import (
     mean_score,
     read_problem,
     row_splits,
-    why_size,
 )
 from gnomon.tools.compare.trials import Settings, chosen_sizes, ended, pooled, score_candidates
 

@@ -76,6 +76,17 @@ class PreparedTable(NamedTuple):
         return None if self.y is None else labelled_rows(self.y, self.kind)
 
 
+class Graph(NamedTuple):
+    """Links, and the node of every row of a table."""
+
+    links: Any
+    index: np.ndarray
+
+    def of(self, rows) -> dict:
+        """The links of some rows, as models take them."""
+        return {"links": self.links, "sample_index": self.index[rows]}
+
+
 class SavedModel(NamedTuple):
     """A model from a file, with the rule for its tables; `notes` are all that the file has."""
 
@@ -204,13 +215,32 @@ def without_gaps(X, recipe: Recipe):
     return np.where(np.isnan(X), means, X)
 
 
-def fill_gaps(model, X, recipe, note):
+def fill_gaps(model, X, recipe, note, *, linked=False):
     """X as the model takes it: one that takes no gaps gets column means of the fit, and a note."""
-    if get_tags(model).input_tags.allow_nan or not has_gaps(X):
+    takes = get_tags(model).input_tags.allow_nan and not (linked and hasattr(model, "predict"))
+    if takes or not has_gaps(X):
         return X
     filled = count(sum(gap_counts(recipe, X).values()), "was", "were")
-    note(f"{type(model).__name__} takes no gaps; {filled} filled with column means")
+    how = " beside links" if linked else ""
+    note(f"{type(model).__name__} takes no gaps{how}; {filled} filled with column means")
     return without_gaps(X, recipe)
+
+
+def graph_of(saved: SavedModel, path, ids, note) -> Graph | None:
+    """The links of new rows, to each other and to those of the fit, from a file that names both."""
+    nodes = saved.notes.get("nodes")
+    if path is None:
+        if nodes is not None:
+            note("the model was fitted with links; say --links to place these rows by theirs too")
+        return None
+    if nodes is None:
+        raise TableError(f"--links {path}: the model was fitted without links")
+    ids = [str(name) for name in ids]
+    known = {name: place for place, name in enumerate(nodes)}
+    every = [*nodes, *(name for name in ids if name not in known)]
+    links = _read_links(path, every)
+    known = {name: place for place, name in enumerate(every)}
+    return Graph(links, np.array([known[name] for name in ids]))
 
 
 def save_fit(model, path, ready: PreparedTable, asked: Question, facts=None):
@@ -219,6 +249,8 @@ def save_fit(model, path, ready: PreparedTable, asked: Question, facts=None):
     question = asked._replace(links=links, task=ready.kind or asked.task)._asdict()
     notes = {"recipe": ready.recipe.to_notes(), "question": question}
     notes |= {"reading": ready.reading.changed(), "fit": facts or {}}
+    if ready.links is not None:
+        notes["nodes"] = [str(name) for name in ready.ids]
     return modelfile.save(model, path, notes=notes)
 
 

@@ -104,20 +104,25 @@ def row_batches(n_rows, rows=None):
         yield part if rows is None else rows[part]
 
 
-def latent(model, X):
+def latent(model, X, **graph):
     """Coordinates (n, q) and their covariances (n, q, q), None for a model without them."""
-    Z = np.asarray(model.transform(X), dtype=float)
+    Z = np.asarray(model.transform(X, **graph), dtype=float)
     if not hasattr(model, "posterior"):
         return Z, None
-    return Z, np.asarray(model.posterior(X).covariance)
+    return Z, np.asarray(model.posterior(X, **graph).covariance)
 
 
-def embedding_batches(model, X, ids, target=None):
+def _part_of(graph, rows) -> dict:
+    """The links of some rows, as models take them; nothing where there are none."""
+    return {} if graph is None else graph.of(rows)
+
+
+def embedding_batches(model, X, ids, target=None, graph=None):
     """Names of the rows, coordinates, their standard deviations, and the target if given."""
     # As a whole: a part without a label would have another type than the rest.
     target = {name: _arrow(values) for name, values in (target or {}).items()}
     for part in row_batches(X.shape[0]):
-        Z, covariance = latent(model, X[part])
+        Z, covariance = latent(model, X[part], **_part_of(graph, part))
         columns = {"row": ids[part]}
         columns |= {f"z{j + 1}": Z[:, j] for j in range(Z.shape[1])}
         if covariance is not None:
@@ -126,26 +131,27 @@ def embedding_batches(model, X, ids, target=None):
         yield columns | {name: values[part] for name, values in target.items()}
 
 
-def prediction_batches(model, X, ids, rows=None, *, kind=None, names=()):
+def prediction_batches(model, X, ids, rows=None, *, kind=None, names=(), graph=None):
     """`prediction_columns` of all rows, or of the given ones, part by part."""
     for part in row_batches(X.shape[0], rows):
-        yield {"row": ids[part]} | prediction_columns(model, X[part], kind, names)
+        links = _part_of(graph, part)
+        yield {"row": ids[part]} | prediction_columns(model, X[part], kind, names, **links)
 
 
-def prediction_columns(model, X, kind=None, names=()) -> dict:
+def prediction_columns(model, X, kind=None, names=(), **graph) -> dict:
     """Predictions: of classes with probabilities, of numbers with standard deviations.
 
     Several targets have a column each, called by their ``names``.
     """
     if kind == "numeric":
-        predicted, sd = model.predict(X, return_std=True)
+        predicted, sd = model.predict(X, return_std=True, **graph)
         return _named({"predicted": predicted, "sd": sd}, names)
-    predicted = np.asarray(model.predict(X))
+    predicted = np.asarray(model.predict(X, **graph))
     if kind == "multilabel":
-        return _named({"predicted": predicted} | _label_scores(model, X), names)
+        return _named({"predicted": predicted} | _label_scores(model, X, **graph), names)
     if not hasattr(model, "predict_proba"):
         return {"predicted": predicted}
-    proba = np.asarray(model.predict_proba(X))
+    proba = np.asarray(model.predict_proba(X, **graph))
     columns = {"predicted": predicted, "probability": proba.max(axis=1)}
     return columns | {f"p({name})": p for name, p in zip(model.classes_, proba.T, strict=True)}
 
@@ -157,12 +163,12 @@ def _named(parts, names):
     return {f"{part} {n}": v[:, k] for k, n in enumerate(names) for part, v in parts.items()}
 
 
-def _label_scores(model, X):
+def _label_scores(model, X, **graph):
     """How much a model is for each of several labels: a probability, a score, or nothing."""
     if hasattr(model, "predict_proba"):
-        return {"probability": model.predict_proba(X)}
+        return {"probability": model.predict_proba(X, **graph)}
     if hasattr(model, "predict_distribution"):
-        return {"score": np.clip(model.predict_distribution(X).mean, 0, 1)}
+        return {"score": np.clip(model.predict_distribution(X, **graph).mean, 0, 1)}
     return {}
 
 

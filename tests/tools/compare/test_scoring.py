@@ -7,6 +7,7 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import accuracy_score, f1_score, r2_score
 from sklearn.model_selection import KFold
 
+from gnomon.estimators import smallest_good, why_size
 from gnomon.tools.compare.scoring import (
     Deadline,
     interval,
@@ -19,8 +20,6 @@ from gnomon.tools.compare.scoring import (
     root_mean_square,
     row_splits,
     row_sums,
-    smallest_good,
-    why_size,
     wilson,
 )
 

@@ -111,6 +111,7 @@ BSDR_SETTINGS = {"n_init": 1, "max_iter": 50, "tol": 1e-3, "random_state": 0}
 DCAGM_SETTINGS = {"max_iter": 20, "random_state": 0}
 
 SEEDED = {"random_state": 0}
+PAPER_SETTINGS = {"relation": "paper", "projection": "smoothed"}
 FILTER_SETTINGS = {"relation": "filter"}
 # Content of single rows is trusted less where the embedding feeds a predictor.
 LEARNT_SETTINGS = {"relation": "learnt", "temper": 10.0, "random_state": 0}
@@ -121,7 +122,16 @@ GNOMON = (
         "SPPCA", "gnomon.SPPCA", SEEDED, learns="cnm", unlabelled=True, gaps=True, sparse=True
     ),
     Candidate("KernelSPPCA", "gnomon.KernelSPPCA", learns="cnm", unlabelled=True, most_rows=2500),
-    Candidate("PRPCA", "gnomon.PRPCA", {"projection": "smoothed"}, needs_links=True, sparse=True),
+    Candidate(
+        "SPPCA with links",
+        "gnomon.SPPCA",
+        SEEDED,
+        learns="cnm",
+        unlabelled=True,
+        needs_links=True,
+        sparse=True,
+    ),
+    Candidate("PRPCA", "gnomon.PRPCA", PAPER_SETTINGS, needs_links=True, sparse=True),
     Candidate("PRPCA filter", "gnomon.PRPCA", FILTER_SETTINGS, needs_links=True, sparse=True),
     Candidate("PRPCA learnt", "gnomon.PRPCA", LEARNT_SETTINGS, needs_links=True, sparse=True),
     Candidate(

@@ -11,8 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from gnomon._lazy import import_extra
 from gnomon.displays.style import GREY, axes_or_new, colour, marker
-from gnomon.estimators import check_option, count
-from gnomon.tools.compare.scoring import MARGIN, why_size
+from gnomon.estimators import MARGIN, check_option, count, why_size
 from gnomon.tools.compare.standing import Row, Standing
 from gnomon.tools.compare.trials import Outcome
 

@@ -44,8 +44,6 @@ BLOCK_ENTRIES = 2**22
 # Enough for the two digits of a 95 % interval that are shown; fewer where rows are many, whose
 # interval is narrow anyway.
 RESAMPLES, FEWEST_RESAMPLES = 500, 100
-# Scores that differ by less are as good as each other: folds drawn anew move a score by as much.
-MARGIN = 0.02
 # A share of the variance that is rounding: numbers that differ no more do not vary.
 ROUNDING = 1e-12
 
@@ -240,24 +238,6 @@ def pool(rows, sums) -> tuple[np.ndarray, np.ndarray]:
     total = np.zeros((len(distinct), *sums.shape[1:]))
     np.add.at(total, place, sums)
     return distinct, total / counts[:, None, None]
-
-
-def smallest_good(sizes, scores, margin=MARGIN) -> int:
-    """Smallest size whose score is as good as that of the best size."""
-    least = max(scores) - margin - ROUNDING
-    return min(size for size, score in zip(sizes, scores, strict=True) if score >= least)
-
-
-def why_size(scores, size) -> str:
-    """A sentence on why this number of components was taken, from the score of each."""
-    best = max(scores, key=lambda q: (scores[q], -q))
-    tried = ", ".join(map(str, sorted(scores)))
-    if len(scores) == 1:
-        return f"{size} alone was tried."
-    if size == best:
-        return f"{size} scores best of {tried}."
-    gain = f"{best}: {scores[best] - scores[size]:+.3f}"
-    return f"{size} is the smallest of {tried} that scores within {MARGIN} of the best ({gain})."
 
 
 def resolve_evaluator(evaluate, kind):

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gnomon.estimators import MARGIN, smallest_good
 from gnomon.tools.compare.scoring import (
-    MARGIN,
     Problem,
     constant_guess,
     interval,
@@ -22,7 +22,6 @@ from gnomon.tools.compare.scoring import (
     root_mean_square,
     row_sums,
     score_of_sums,
-    smallest_good,
     wilson,
 )
 from gnomon.tools.compare.trials import Outcome, Trial, chosen_sizes, ended, pooled

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 
-from gnomon.estimators import check_integer, permuted_labels, take_rows
+from gnomon.estimators import check_integer, permuted_labels, smallest_good, take_rows
 from gnomon.tools.compare import scoring
 from gnomon.tools.compare.candidates import Candidate, choose, make_pipeline_for, sizes_for
 from gnomon.tools.compare.scoring import Deadline, Problem, row_sums
@@ -381,4 +381,4 @@ def chosen_sizes(problem: Problem, outcomes: Sequence[Outcome], splits) -> dict[
     scores: dict[str, dict[int, float]] = defaultdict(dict)
     for (model, size), own in ended(outcomes).items():
         scores[model][size] = scoring.mean_score(problem.kind, pooled(own, splits))
-    return {model: scoring.smallest_good(own, own.values()) for model, own in scores.items()}
+    return {model: smallest_good(own, own.values()) for model, own in scores.items()}

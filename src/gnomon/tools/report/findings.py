@@ -352,6 +352,8 @@ def outlier_card(subject) -> Card | None:
     model, X = subject.model, subject.X
     if not isinstance(model, OF_ONE_GAUSSIAN) or X.shape[0] <= max(10, len(model.components_)):
         return None
+    if hasattr(model, "linked_rows_"):
+        return None
     found = outliers(model, X)
     excess = np.maximum(found.t2 / found.t2_limit[1], found.q / max(found.q_limit[1], 1e-300))
     order = np.argsort(-excess, kind="stable")

@@ -47,7 +47,8 @@ SCRIPTS = ("picture.js", "rows.js", "files.js", "controls.js")
 class Subject:
     """What a report is about: a fitted model, the table, and X as the model takes it.
 
-    ``rows`` are the rows of the table that ``ready`` and X hold, None for all of them;
+    ``graph`` has the links of the rows of the table, and ``rows`` those of them that ``ready`` and
+    X hold, None for all;
     ``model_path`` is the file of a model that was fitted before, to whatever table.
     """
 
@@ -55,23 +56,24 @@ class Subject:
     choice: DimensionChoice | None = None
     model_path: Path | None = None
 
-    def __init__(self, model, table, ready, asked, X, rows=None, n_rows=None):
+    def __init__(self, model, table, ready, asked, X, graph=None, *, rows=None, n_rows=None):
         self.model, self.table, self.ready, self.asked = model, table, ready, asked
         self.X, self.rows, self.n_rows = X, rows, n_rows or X.shape[0]
-        self.Z, self.covariance = latent(model, X)
+        self.links = {} if graph is None else graph.of(slice(None) if rows is None else rows)
+        self.Z, self.covariance = latent(model, X, **self.links)
 
     @classmethod
-    def of(cls, model, table, ready, asked, X, *, note):
+    def of(cls, model, table, ready, asked, X, graph=None, *, note):
         """The subject of a fit; of a large table a sample of rows, and a note that says so."""
         n = X.shape[0]
         if n <= MOST_POINTS:
-            return cls(model, table, ready, asked, X)
+            return cls(model, table, ready, asked, X, graph)
         rows, how = _drawn_rows(n, ready.labelled)
         note(f"the report shows {MOST_POINTS:,} of the {n:,} rows, {how}")
         y = None if ready.y is None else ready.y[rows]
         part = ready._replace(X=ready.X[rows], y=y, ids=ready.ids[rows])
         taken = part.X if X is ready.X else X[rows]
-        return cls(model, table, part, asked, taken, rows, n)
+        return cls(model, table, part, asked, taken, graph, rows=rows, n_rows=n)
 
     @cached_property
     def labelled(self) -> Any:
@@ -86,7 +88,7 @@ class Subject:
     @cached_property
     def predicted(self) -> Any:
         """The predictions for all rows, or None."""
-        return np.asarray(self.model.predict(self.X)) if self.predicts else None
+        return np.asarray(self.model.predict(self.X, **self.links)) if self.predicts else None
 
     @cached_property
     def proba(self) -> Any:
@@ -94,7 +96,7 @@ class Subject:
         classes = self.predicts and self.ready.kind == "classes"
         if not (classes and hasattr(self.model, "predict_proba")):
             return None
-        return np.asarray(self.model.predict_proba(self.X))
+        return np.asarray(self.model.predict_proba(self.X, **self.links))
 
     @property
     def certainty(self) -> Any:
@@ -200,7 +202,9 @@ def python_code(subject) -> str:
         return f"import gnomon\n\n{load}Z = model.transform({path!r})\n"
     more = "".join(f", {key}={value!r}" for key, value in _reading(subject).items())
     table = f"table = gnomon.read_table({path!r}{more})\n"
-    return f"import gnomon\n\n{table}{_model_code(subject)}Z = model.transform(table.X)\n"
+    linked = ", links=table.links" if subject.links and subject.model_path is None else ""
+    fitted = _model_code(subject)
+    return f"import gnomon\n\n{table}{fitted}Z = model.transform(table.X{linked})\n"
 
 
 def _model_code(subject):

@@ -1,0 +1,112 @@
+"""Labels and links together, on citations and web pages: accuracy on rows without a label.
+
+All rows and links are there; some rows of each class have their label. SPPCA takes content, content
+and links, or a graph of the same shape between permuted rows. Peers: logistic regression on 50
+principal components, and on content smoothed by two steps of the normalised adjacency (SGC).
+
+    GNOMON_DATA=folder python benchmarks/links.py --repeats 10
+"""
+
+import argparse
+import warnings
+
+import numpy as np
+from scipy import sparse
+from sklearn.decomposition import PCA
+from sklearn.linear_model import LogisticRegression
+
+from gnomon import SPPCA, Links
+from gnomon.linalg import graph
+
+import measure
+
+CITATIONS = "cora cora_ds cora_ha cora_ml cora_pl".split()
+WEB = "webkb_cornell webkb_texas webkb_washington".split()
+LABELS = (5, 20)
+METHODS = "PCA + logistic", "SGC", "SPPCA, content", "SPPCA with links"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument("--first", type=int, default=100, help="seed of the first repeat")
+    options = parser.parse_args()
+    if measure.data_folder() is None:
+        return
+    rows, used, permuted = [], [], []
+    for name in (*CITATIONS, *WEB):
+        for graph_name, X, A, y in read(name):
+            for labels in LABELS:
+                found, is_used, by_chance = run_task(X, A, y, labels, options)
+                used += is_used
+                permuted += by_chance
+                cells = [f"{value:.3f}" for value in found]
+                rows.append([f"{name}, {graph_name}, {labels}", *cells, f"{np.mean(is_used):.1f}"])
+                print(rows[-1], flush=True)
+    measure.write(
+        "links",
+        "Accuracy on rows without a label, with links",
+        ["set, graph, labels a class", *METHODS, "links used"],
+        rows,
+        [
+            f"{options.repeats} draws of the labels, seeds {options.first} and following; ten "
+            f"components. Links were used in {np.mean(used):.0%} of the fits, permuted ones in "
+            f"{sum(permuted)} of {len(permuted)}."
+        ],
+    )
+
+
+def read(name):
+    """Content and each graph of a set: its links, or co-links and hyperlinks of web pages."""
+    from load import load, tfidf, unit_rows  # of the folder GNOMON_DATA
+
+    data = load(name)
+    X = sparse.csr_array(tfidf(data["X"]) if name in WEB else unit_rows(data["X"])).astype(float)
+    yield "co-links" if name in WEB else "citations", X, plain(data["A"]), data["y"]
+    if name in WEB:
+        yield "hyperlinks", X, plain(data["L"]), data["y"]
+
+
+def plain(A):
+    """Undirected links of weight one, none of a row with itself."""
+    return graph.without_loops(graph.undirected(sparse.csr_array(A != 0).astype(float)))
+
+
+def run_task(X, A, y, labels, options):
+    """Mean accuracies of the methods; whether links, and permuted links, were used."""
+    S = graph.normalized(A)
+    content = PCA(50, svd_solver="arpack", random_state=0).fit_transform(X)
+    maps = content / np.sqrt(np.mean(np.sum(content**2, axis=1))), S @ (S @ X)
+    found, used, permuted = [], [], []
+    for seed in range(options.first, options.first + options.repeats):
+        rng = np.random.default_rng(seed)
+        known = draw(y, labels, rng)
+        hidden = known < 0
+        peers = [logistic(Z, known)[hidden] for Z in maps]
+        links, order = Links(A), rng.permutation(len(y))
+        models = [SPPCA(10).fit(X, known, links=graph) for graph in (None, links)]
+        own = [models[0].predict(X)[hidden], models[1].predict(X, links=links)[hidden]]
+        found.append([np.mean(guess == y[hidden]) for guess in (*peers, *own)])
+        used.append(models[1].links_used_)
+        permuted.append(SPPCA(10).fit(X, known, links=Links(A[order][:, order])).links_used_)
+    return np.mean(found, axis=0), used, permuted
+
+
+def draw(y, labels, rng):
+    """Labels of some rows of each class, at most half of them; -1 elsewhere."""
+    known = np.full(len(y), -1)
+    for c in np.unique(y):
+        rows = rng.permutation(np.flatnonzero(y == c))
+        known[rows[: min(labels, len(rows) // 2)]] = c
+    return known
+
+
+def logistic(Z, known):
+    labelled = known >= 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return LogisticRegression(C=10, max_iter=300).fit(Z[labelled], known[labelled]).predict(Z)
+
+
+if __name__ == "__main__":
+    main()
