@@ -16,8 +16,8 @@ from gnomon.models.gaussian.ppca import closed_form
 
 # Folds of the rows: each costs a decomposition.
 FOLDS = 5
-# Nats per entry by which a fit to a fold may still rise: scores differ by hundreds of these.
-FOLD_TOLERANCE = 1e-5
+# Nats per entry by which a fit to a fold may still rise: scores differ by thousands of these.
+FOLD_TOLERANCE = 1e-6
 # The most components that are tried.
 MOST = 100
 
@@ -77,7 +77,8 @@ def search_curve(data: patterns.Patterns, rng, max_iter, tol) -> Curve:
     """The curve where entries are missing.
 
     Every q costs a fit per fold, so q climbs in growing steps until the score has fallen twice.
-    Between the steps around the best one the top is bracketed, and then the least q as good.
+    Between the steps around the best one the top is bracketed, and all below it are tried, as
+    the least of them that is as good is wanted.
     """
     mixture = rng.standard_normal((2, data.X.shape[1]))
     pattern = np.repeat(data.observed @ mixture[1], np.diff(data.starts))
@@ -100,12 +101,8 @@ def search_curve(data: patterns.Patterns, rng, max_iter, tol) -> Curve:
 
     best = _climb(score, _most(data.X.shape, folds))
     lowest, _ = _neighbours(seen, best)
-    _bracket_top(score, seen, best)
-    _bracket_least(score, seen, lowest)
-    return _curve_of(seen)
-
-
-def _curve_of(seen):
+    for q in range(lowest, _top(score, seen, best)):
+        score(q)
     sizes = sorted(seen)
     return curve_from(sizes, [seen[q] for q in sizes])
 
@@ -126,24 +123,14 @@ def _neighbours(seen, q):
     return below, min([size for size in seen if size > q], default=q)
 
 
-def _bracket_top(score, seen, best):
-    """Try sizes halfway to the neighbours of the best until these are next to it."""
+def _top(score, seen, best):
+    """The best size, by ones halfway to its neighbours until these are next to it."""
     while True:
         below, above = _neighbours(seen, best)
         q = (below + best) // 2 if best - below > above - best else (best + above + 1) // 2
         if q in seen:
-            return
+            return best
         best = q if score(q) > score(best) else best
-
-
-def _bracket_least(score, seen, lowest):
-    """Try sizes halfway below the choice until the next one down is not as good."""
-    while True:
-        least = _curve_of(seen).best
-        below, _ = _neighbours(seen, least)
-        if below < lowest or least - below <= 1:
-            return
-        score((below + least) // 2)
 
 
 def explained(X: Data, spectrum_of, k) -> np.ndarray:
