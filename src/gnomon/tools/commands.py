@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 import gnomon
@@ -166,6 +167,9 @@ def _write_predictions(console, path, model, X, ready, asked):
 
 def _score(console, model, X, ready, asked, until):
     known = {"names": asked.targets} | extra_inputs(model, ready)
+    if isinstance(model, gnomon.PPCA):
+        # The number of dimensions that was chosen is scored, not the choice of it in every fold.
+        model = clone(model).set_params(n_components=model.n_components_)
     with console.stage("scoring on held-out rows") as tell:
         score = held_out(model, X, ready.y, ready.kind, tell=tell, until=until, **known)
     if until.seconds is not None and (score is None or score.control is None):
