@@ -1,6 +1,7 @@
 """Splits, measures and their intervals."""
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import binomtest
 from sklearn.datasets import load_iris
@@ -8,6 +9,7 @@ from sklearn.metrics import accuracy_score, f1_score, r2_score
 from sklearn.model_selection import KFold
 
 from gnomon.estimators import smallest_good, why_size
+from gnomon.tools.compare import scoring
 from gnomon.tools.compare.scoring import (
     Deadline,
     interval,
@@ -88,7 +90,9 @@ def test_a_deadline_is_over_when_its_seconds_are():
     assert not Deadline()()
 
 
-def test_nearest_rows_are_the_nearest(rng):
+@pytest.mark.parametrize("many", [0, 2**24])
+def test_nearest_rows_are_the_nearest(many, rng, monkeypatch):
+    monkeypatch.setattr(scoring, "MANY_PAIRS", many)
     Z, Z_test = rng.standard_normal((40, 3)), rng.standard_normal((10, 3))
     distances = ((Z_test[:, None] - Z) ** 2).sum(axis=2)
     order = np.argsort(distances, axis=1)

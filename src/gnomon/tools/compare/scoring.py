@@ -9,6 +9,7 @@ import time
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.spatial import KDTree
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, RidgeClassifier, RidgeCV
 from sklearn.model_selection import KFold
@@ -41,6 +42,8 @@ FOLDS = 5
 MOST_APPARENT = 1000
 # Distances that are in memory at a time: 32 MB.
 BLOCK_ENTRIES = 2**22
+# Pairs of rows from which a tree finds the nearest sooner, in so many dimensions at most.
+MANY_PAIRS, MOST_OF_TREE = 2**24, 12
 # Enough for the two digits of a 95 % interval that are shown; fewer where rows are many, whose
 # interval is narrow anyway.
 RESAMPLES, FEWEST_RESAMPLES = 500, 100
@@ -286,18 +289,24 @@ def apparent(evaluator, problem, Z, y):
 
 def nearest_rows(Z, Z_test, k, *, skip_self=False):
     """Indices (m, k) of the rows of Z nearest to each row of Z_test, in blocks of rows."""
+    many = len(Z) * len(Z_test) > MANY_PAIRS and Z.shape[1] <= MOST_OF_TREE
+    if many and not skip_self:
+        return KDTree(Z).query(Z_test, np.arange(1, k + 1))[1]
+    # Less the squared lengths of Z_test, which are the same for all rows of Z.
     squares = np.einsum("ij,ij->i", Z, Z)
+    table, ones = np.vstack([-2 * Z.T, squares]), np.ones((len(Z_test), 1))
     found = np.empty((len(Z_test), k), dtype=int)
     step = max(1, BLOCK_ENTRIES // len(Z))
     for start in range(0, len(Z_test), step):
-        block = Z_test[start : start + step]
-        distances = squares - 2 * block @ Z.T
+        block = slice(start, start + step)
+        distances = np.hstack([Z_test[block], ones[block]]) @ table
         if skip_self:
-            distances[np.arange(len(block)), start + np.arange(len(block))] = np.inf
+            own = np.arange(len(distances))
+            distances[own, start + own] = np.inf
         if k == 1:
-            found[start : start + step] = distances.argmin(axis=1)[:, None]
+            found[block] = distances.argmin(axis=1)[:, None]
         else:
-            found[start : start + step] = np.argpartition(distances, k - 1, axis=1)[:, :k]
+            found[block] = np.argpartition(distances, k - 1, axis=1)[:, :k]
     return found
 
 
