@@ -10,6 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
+QUOTED = ("sppca", "kernel", "logistic")
 
 
 def read(name):
@@ -71,7 +72,7 @@ def of_calibration():
     """Accuracy, log loss and calibration error on unseen rows, means over the tasks."""
     found = rows("calibration_main")
     quoted = {"calibration_tasks": str(len(found) - 1)}
-    for name, cell in zip(("sppca", "kernel", "logistic"), found["mean"], strict=True):
+    for name, cell in zip(QUOTED, found["mean"], strict=True):
         for kind, value in zip(("accuracy", "loss", "error"), cell.split(" / "), strict=True):
             quoted[f"{name}_{kind}"] = short(value)
     return quoted
@@ -108,7 +109,8 @@ def ranks_of_dcagm():
 
 def claims():
     """What the README says: the task, ours, and a peer's in the same run."""
-    return [_few_labels(), *_unsupervised(), *_with_labels(), _linked()]
+    linked = [_labels_and_links(), _linked()]
+    return [_few_labels(), *_unsupervised(), *_with_labels(), _probabilities(), *linked]
 
 
 def _few_labels():
@@ -118,6 +120,26 @@ def _few_labels():
         "error of the nearest labelled row, 2 to 5 labels a class, ten sets (mean of 29 cells)",
         f"SPPCA {mean['auto']}",
         f"PCA {mean['PCA']}, LDA with shrinkage {mean['LDA']}, PLS {mean['PLS']}",
+    )
+
+
+def _probabilities():
+    found = of_calibration()
+    both = {name: f"{found[f'{name}_accuracy']} / {found[f'{name}_loss']}" for name in QUOTED}
+    return (
+        f"classes of unseen rows, 2 to 20 labels a class, {found['calibration_tasks']} tasks: "
+        "accuracy / log loss",
+        f"SPPCA {both['sppca']}, KernelSPPCA {both['kernel']}",
+        f"logistic regression on 20 principal components {both['logistic']}",
+    )
+
+
+def _labels_and_links():
+    _, sgc, content, both, _ = map(short, rows("links")["cora, citations, 20"])
+    return (
+        "classes of linked papers (Cora), 20 labels a class",
+        f"SPPCA with links {both}, without {content}",
+        f"logistic regression on content smoothed over the links (SGC) {sgc}",
     )
 
 
