@@ -116,8 +116,6 @@ class KernelSPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, Measur
     1.0
     """
 
-    _nested_axes = True
-
     def __init__(
         self,
         n_components=2,

@@ -188,9 +188,6 @@ def why_size(scores, size) -> str:
 class ChoosesSize:
     """``n_components="auto"``: the number of components that held-out labelled rows prefer."""
 
-    # Whether the first axes of a larger map are those of a smaller one.
-    _nested_axes = False
-
     def _fit_chosen(self, X, y, **params):
         """Fit with each size on some of the rows, then with the chosen one on all."""
         require_targets(y, f"{type(self).__name__}(n_components='auto')")
@@ -240,18 +237,17 @@ def _scores(model, X, y, kind, params, sizes, splits) -> dict[int, float]:
 
 
 def _maps(model, X, y, params, sizes, rows):
-    """Labelled and held-out rows in maps of all sizes; of nested axes the largest is enough."""
+    """Labelled and held-out rows in maps of all sizes."""
     train, labelled, test = rows
     cut = {name: _cut(value, train) for name, value in params.items()}
-    for size in [max(sizes)] if model._nested_axes else sizes:
+    for size in sizes:
         part = clone(model).set_params(n_components=size)
         part.fit(take_rows(X, train), take_rows(as_array(y), train), **cut)
         T, T_test = (
             part.transform(take_rows(X, index), **_graph(params, index))
             for index in (labelled, test)
         )
-        for q in sizes if model._nested_axes else [size]:
-            yield q, T[:, :q], T_test[:, :q]
+        yield size, T, T_test
 
 
 def _cut(value, rows):

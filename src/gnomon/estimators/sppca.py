@@ -197,8 +197,6 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
     array([0, 0, 0])
     """
 
-    _nested_axes = True
-
     def __init__(
         self,
         n_components=2,

@@ -282,7 +282,7 @@ def report(console, *, model_path, path, out, reading, links=None, time_limit=No
     linked = getattr(saved.model, "links_used_", False)
     X = fill_gaps(saved.model, ready.X, saved.recipe, console.note, linked=linked)
     if graph is not None:
-        ready = ready._replace(links=graph.links.subset(graph.index))
+        ready = ready._replace(links=graph.links.subset(graph.nodes))
     score = _score(console, saved.model, X, ready, asked, until)
     subject = Subject.of(saved.model, table, ready, asked, X, graph, note=console.note)
     subject.score, subject.model_path = score, model_path

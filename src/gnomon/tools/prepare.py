@@ -80,11 +80,11 @@ class Graph(NamedTuple):
     """Links, and the node of every row of a table."""
 
     links: Any
-    index: np.ndarray
+    nodes: np.ndarray
 
     def of(self, rows) -> dict:
         """The links of some rows, as models take them."""
-        return {"links": self.links, "sample_index": self.index[rows]}
+        return {"links": self.links, "sample_index": self.nodes[rows]}
 
 
 class SavedModel(NamedTuple):
@@ -247,7 +247,7 @@ def save_fit(model, path, ready: PreparedTable, asked: Question, facts=None):
     """The model file with the rule for its tables, what the target was taken for, and facts."""
     links = None if asked.links is None else str(asked.links)
     question = asked._replace(links=links, task=ready.kind or asked.task)._asdict()
-    notes = {"recipe": ready.recipe.to_notes(), "question": question}
+    notes: dict = {"recipe": ready.recipe.to_notes(), "question": question}
     notes |= {"reading": ready.reading.changed(), "fit": facts or {}}
     if ready.links is not None:
         notes["nodes"] = [str(name) for name in ready.ids]

@@ -35,6 +35,8 @@ NAMES = {"classes": "accuracy", "numeric": "R²", "multilabel": "F1"}
 GUESS = "a constant guess"
 # Entries of a table; cross-validation of a larger one takes minutes, so a sample is scored.
 LARGE = 5e6
+# Rows, half of them labelled: an accuracy is then known to a hundredth, and more cost minutes.
+MOST_ROWS = 40_000
 
 
 class OutOfFold(NamedTuple):
@@ -106,7 +108,7 @@ def held_out(model, X, y, kind, *, tell=lambda text: None, until=None, **known) 
 
 def _sample(X, y, kind, chunks):
     """All rows, or of a large table so many that they fit, half of them labelled."""
-    n, most = X.shape[0], int(LARGE // X.shape[1])
+    n, most = X.shape[0], min(MOST_ROWS, int(LARGE // X.shape[1]))
     if n <= most:
         return X, y, chunks
     rows = np.random.default_rng(0).permutation(n)
