@@ -154,6 +154,7 @@ def _moments(state, data):
     return (ZZ.reshape(d, q + 1, q + 1), XZ, total), objective
 
 
+@one_thread
 def log_density(state: State, data: Patterns) -> np.ndarray:
     """Log density of what each row observes (n,), in the order before sorting."""
     out = np.empty(len(data.X))
@@ -162,6 +163,7 @@ def log_density(state: State, data: Patterns) -> np.ndarray:
     return out
 
 
+@one_thread
 def distances(state: State, data: Patterns) -> Distances:
     """Distances of what each row observes, of one group of columns.
 
@@ -183,6 +185,7 @@ def distances(state: State, data: Patterns) -> Distances:
     return found
 
 
+@one_thread
 def posterior(state: State, data: Patterns) -> tuple[np.ndarray, np.ndarray]:
     """Means (n, q) and covariances (n, q, q) of z given what each row observes."""
     q = state.W.shape[1]
@@ -193,6 +196,7 @@ def posterior(state: State, data: Patterns) -> tuple[np.ndarray, np.ndarray]:
     return means, covariances
 
 
+@one_thread
 def latent_means(state: State, data: Patterns) -> np.ndarray:
     """Means (n, q) of z alone, without a covariance per row."""
     means = np.empty((len(data.X), state.W.shape[1]))
@@ -201,6 +205,7 @@ def latent_means(state: State, data: Patterns) -> np.ndarray:
     return means
 
 
+@one_thread
 def fill(state: State, data: Patterns) -> tuple[np.ndarray, np.ndarray]:
     """Rows (n, d) with the gaps filled by their means, and the deviations, zero elsewhere."""
     n, (d, q) = len(data.X), state.W.shape
