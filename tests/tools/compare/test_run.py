@@ -82,14 +82,15 @@ def test_noise_is_mistaken_for_structure_in_at_most_one_of_twenty():
 
 @pytest.mark.slow
 def test_the_planted_plane_is_found_in_at_least_eighteen_of_twenty():
-    hits = 0
+    """Two dimensions hold it; where four score more than the margin above, they are taken."""
+    sizes = []
     for seed in range(20):
         X, y, truth = planted(seed)
         result = gnomon.compare(X, y, models=MOST, n_components=(1, 2, 4, 8))
-        hits += (
-            result.structure and result.leader.n_components == 2 and beats_pca(result, X, y, truth)
-        )
-    assert hits >= 18
+        if result.structure and beats_pca(result, X, y, truth):
+            sizes.append(result.leader.n_components)
+    assert np.isin(sizes, (2, 4)).sum() >= 18
+    assert sizes.count(2) >= 16
 
 
 def test_scores_are_those_of_a_loop_by_hand():
