@@ -118,6 +118,8 @@ def score(variant, case, train, hidden, chunks=None):
         for rows in [np.arange(len(y)), train][:n_fits]:
             given = None if chunks is None else chunks[rows]
             model = DCAGM(q, **options, **parameters).fit(X[rows], labels[rows], chunks=given)
+            # The mixture alone is judged, as its settings are those of the mixture.
+            model.class_head_ = None
             near = KNeighborsClassifier(1).fit(model.transform(X[train]), y[train])
             out += [near.score(model.transform(X[hidden]), y[hidden])]
             out += [model.score(X[hidden], y[hidden])]

@@ -78,6 +78,17 @@ def of_calibration():
     return quoted
 
 
+def of_intervals():
+    """Least and largest share of values that 90 % intervals hold, over the sets."""
+    found, quoted = rows("intervals"), {}
+    for n in (10, 30, 100):
+        cells = [row for name, row in found.items() if name.endswith(f", {n}")]
+        for place, model in ((0, "intervals"), (2, "likelihood")):
+            shares = [float(row[place]) for row in cells]
+            quoted[f"{model}_{n}"] = f"{short(min(shares), 2)} to {short(max(shares), 2)}"
+    return quoted
+
+
 def of_compare():
     """What `compare` recommends and prints, against rows that were never shown."""
     found = read("compare_honest")["summary"]
@@ -98,7 +109,7 @@ def of_compare():
 
 def substitutions():
     """What the pages may quote, by name."""
-    return of_sppca() | of_prpca() | of_calibration() | of_compare()
+    return of_sppca() | of_prpca() | of_calibration() | of_compare() | of_intervals()
 
 
 def ranks_of_dcagm():

@@ -260,7 +260,7 @@ def test_what_linked_rows_do_not_have_is_said(name, arguments):
 
 def test_links_of_a_supervised_fit_are_checked():
     X, labels, links = linked_table()
-    with pytest.raises(ValueError, match="links are judged by the outputs, and y has none"):
+    with pytest.raises(ValueError, match="links are judged by outputs that differ, and y has none"):
         SPPCA(2).fit(X, links=links)
     gaps = X.copy()
     gaps[0, 0] = np.nan

@@ -18,12 +18,21 @@ from gnomon.estimators._targets import (
     permuted_labels,
     read_classes,
 )
-from gnomon.estimators.selection import MARGIN, SIZES, smallest_good, why_size
+from gnomon.estimators.selection import (
+    LARGE,
+    MARGIN,
+    SIZE_OF_LARGE,
+    SIZES,
+    smallest_good,
+    why_size,
+)
 
 __all__ = [
     "KINDS",
+    "LARGE",
     "MARGIN",
     "SIZES",
+    "SIZE_OF_LARGE",
     "Classes",
     "as_array",
     "as_floats",

@@ -31,8 +31,8 @@ from gnomon.models.sppca.predict import class_log_odds, widening
 MOST_SHOWING = 10_000
 # Labelled rows that a head learns from: some hundred coefficients are certain long before.
 MOST_TAUGHT = 5000
-# Inverse penalty of a head, on coordinates whose mean squared length is one: of 10, 30 and 100 it
-# has the lowest log loss on rows not seen, in 24 tasks .81 where 10 has .85; 1000 is worse.
+# Inverse penalty of a head, on coordinates whose mean squared length is one: it has the least log
+# loss on rows not seen, .596 where 10 has .623 and 1000 .614 (benchmarks/calibration.py --heads).
 HEAD_C = 100.0
 
 
@@ -239,6 +239,20 @@ class PredictsOutputs:
         given = self._outputs_given(take_rows(X, rows))
         weights = np.ones(len(rows)) if weights is None else weights[rows]
         self.target_widening_ = widening(given, Y[rows], observed[rows], weights, n_components)
+
+    def _teach_head(self, fitted, labels, coordinates, weights=None):
+        """The head on the widest map, None where labels left out are not found at all.
+
+        ``coordinates(rows, wide)`` places labelled rows on it; the head is one of X, or of F.
+        """
+        self.class_head_ = None
+        if labels is None or not fitted.outputs.finds_classes or len(self.classes_) < 2:
+            return
+        rows = taught_rows(labels)
+        wide = fitted.projection if fitted.wide is None else fitted.wide
+        weights = None if weights is None else weights[rows]
+        head = fit_head(coordinates(rows, wide), labels[rows], weights)
+        self.class_head_ = head._replace(coef=wide @ head.coef)
 
     def _probabilities(self, X):
         head = getattr(self, "class_head_", None)

@@ -11,7 +11,7 @@ from gnomon.estimators._door import (
     repeatable,
 )
 from gnomon.estimators._fit import IterativeFit
-from gnomon.estimators._predict import ClassHead, PredictsOutputs, fit_head, taught_rows
+from gnomon.estimators._predict import ClassHead, PredictsOutputs
 from gnomon.estimators._targets import KINDS, read_targets
 from gnomon.estimators.kernel_features import KernelFeatures, MeasuredByKernel
 from gnomon.estimators.links import TakesLinks
@@ -295,15 +295,12 @@ class KernelSPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, Measur
             self.classes_ = coding.classes
 
     def _keep_head(self, features, fitted, F, labels):
-        """The head in terms of the kernel, where labels left out are found at all."""
-        self.class_head_ = None
-        if labels is None or not fitted.outputs.finds_classes or len(self.classes_) < 2:
-            return
-        rows = taught_rows(labels)
-        wide = fitted.projection if fitted.wide is None else fitted.wide
-        coef, intercept = fit_head(F[rows] @ wide, labels[rows])
-        coef = wide @ coef
-        self.class_head_ = ClassHead(features.basis_ @ coef, intercept - features.offset_ @ coef)
+        """The head in terms of the kernel with the landmarks."""
+        self._teach_head(fitted, labels, lambda rows, wide: F[rows] @ wide)
+        if self.class_head_ is not None:
+            coef, intercept = self.class_head_
+            in_kernel = features.basis_ @ coef, intercept - features.offset_ @ coef
+            self.class_head_ = ClassHead(*in_kernel)
 
     def _placed(self, X, coef=None):
         K = self._kernel_with_landmarks(X)

@@ -244,7 +244,7 @@ class TakesLinks:
         """X, or the blocks that links make of it where these serve the outputs."""
         _check_complete(X)
         if not targets.observed.any():
-            raise ValueError("links are judged by the outputs, and y has none; use PRPCA")
+            raise ValueError("links are judged by outputs that differ, and y has none; use PRPCA")
         n = X.shape[0]
         A = read_links(links, n, sample_index).adjacency
         outputs = Outputs(targets.Y, targets.observed, targets.labels)

@@ -30,8 +30,8 @@ from gnomon.estimators.links import Links, read_links
 
 # Numbers of components that are tried; a picture has two at least.
 SIZES = (2, 3, 5, 8, 13)
-# What is taken where X has too many entries to fit it several times.
-GUESS, LARGE = 10, 5e6
+# Entries of X; to fit more of them in every fold takes minutes. So many components are then taken.
+LARGE, SIZE_OF_LARGE = 5e6, 10
 # Scores that differ by less are as good as each other: folds drawn anew move a score by as much.
 MARGIN = 0.02
 # A share of the best score that is rounding.
@@ -207,7 +207,7 @@ def choose_size(model, X, y, params) -> SizeChoice:
     """The size of a model with ``target``, "classes" without, by folds of labelled rows."""
     n, d = X.shape
     if n * d > LARGE:
-        size = max(1, min(GUESS, n - 1, d - 1))
+        size = max(1, min(SIZE_OF_LARGE, n - 1, d - 1))
         return SizeChoice(size, {}, f"{size} taken, since X has more than {LARGE:,.0f} entries.")
     sizes = [size for size in SIZES if size < min(n // 2, d)] or [1]
     kind = getattr(model, "target", "classes")

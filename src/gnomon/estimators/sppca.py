@@ -20,7 +20,7 @@ from gnomon.estimators._door import (
     take_rows,
 )
 from gnomon.estimators._fit import IterativeFit
-from gnomon.estimators._predict import PredictsOutputs, fit_head, taught_rows
+from gnomon.estimators._predict import PredictsOutputs
 from gnomon.estimators._targets import (
     KINDS,
     decode_covariance,
@@ -519,17 +519,13 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
             self.classes_ = coding.classes
 
     def _keep_head(self, problem, fitted):
-        """The head, where labels left out are found at all."""
-        self.class_head_ = None
-        if problem.labels is None or not fitted.outputs.finds_classes or len(self.classes_) < 2:
-            return
-        rows = taught_rows(problem.labels)
-        weights = None if problem.weights is None else problem.weights[rows]
-        wide = fitted.projection if fitted.wide is None else fitted.wide
-        X = take_rows(problem.X, rows)
-        Z = self._placed(X, wide)[1] if has_gaps(X) else Centered(as_data(X), fitted.mean) @ wide
-        head = fit_head(Z, problem.labels[rows], weights)
-        self.class_head_ = head._replace(coef=wide @ head.coef)
+        def coordinates(rows, wide):
+            X = take_rows(problem.X, rows)
+            if has_gaps(X):
+                return self._placed(X, wide)[1]
+            return Centered(as_data(X), fitted.mean) @ wide
+
+        self._teach_head(fitted, problem.labels, coordinates, problem.weights)
 
     def _warn_at_floor(self, inputs, outputs):
         if inputs or outputs:

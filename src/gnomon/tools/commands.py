@@ -11,10 +11,10 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 import gnomon
-from gnomon.estimators import SIZES, count
+from gnomon.estimators import LARGE, SIZE_OF_LARGE, SIZES, count
 from gnomon.exceptions import TableError
 from gnomon.tools import modelfile, prepare, write
-from gnomon.tools.compare.held_out import LARGE, by_short_name, describe, held_out
+from gnomon.tools.compare.held_out import by_short_name, describe, held_out
 from gnomon.tools.compare.scoring import Deadline
 from gnomon.tools.dimension import DimensionChoice
 from gnomon.tools.prepare import PreparedTable, Question, fill_gaps
@@ -41,8 +41,6 @@ MODELS = {
 OWN_CHOICE = ("ppca", "bsdr")
 # Models that take links beside a target.
 LINKED = ("sppca", "kernel-sppca")
-# What is taken for a table that is too large to try sizes on.
-MOST_COMPONENTS = 10
 # Seconds that a step gets where none are left: it ends at once, and says so.
 MOMENT = 1e-3
 # Of the time that a command has left, the share for choosing the number of dimensions: the fit
@@ -400,7 +398,7 @@ def _check(name, asked, ready):
 def _dimension(public, ready, note, options):
     """The number of dimensions that predicts held-out labels best, or a stated guess."""
     n, d = ready.X.shape
-    guess = max(1, min(MOST_COMPONENTS, d - 1, n - 1))
+    guess = max(1, min(SIZE_OF_LARGE, d - 1, n - 1))
     if n * d > LARGE:
         note(
             f"the table is large, so {count(guess, 'dimension was', 'dimensions were')} taken; "

@@ -132,9 +132,9 @@ def _of_numbers(completion, weights):
 
 
 def log_losses(odds, labels) -> np.ndarray:
-    """Log loss (n,) of the class of every row, from log odds (n, C)."""
-    odds = odds - odds.max(axis=1, keepdims=True)
-    return np.log(np.exp(odds).sum(axis=1)) - odds[np.arange(len(odds)), labels]
+    """Log loss (..., n) of the class of every row, from log odds (..., n, C)."""
+    odds = odds - odds.max(axis=-1, keepdims=True)
+    return np.log(np.exp(odds).sum(axis=-1)) - odds[..., np.arange(len(labels)), labels]
 
 
 def class_weights(labels, weights) -> np.ndarray:

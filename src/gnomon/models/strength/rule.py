@@ -25,9 +25,8 @@ class Rule(NamedTuple):
     penalties: tuple[float, ...] = tuple(10.0 ** np.arange(-4, 3.25, 0.5))
     # More rows decide as well between every other penalty, at half the cost.
     many_rows: int = 200
-    # With numbers as y, lower penalties interpolate: below 20 rows of a table with heavy tails the
-    # squared error is half as large again at 1e-4. At 0.1, and it was there before, spectra with 30
-    # known rows have an error of .05 of the variance where 1e-3, ridge and PLS have less than 1e-4.
+    # With numbers as y, lower penalties interpolate the few rows of a table whose columns have heavy
+    # tails; higher ones shrink spectra, which a handful of rows determine.
     least_penalty_of_numbers: float = 1e-3
     # Share of the covariance of the residuals that is made spherical, as labelled rows are few.
     shrinkage: float = 0.1
@@ -38,7 +37,8 @@ class Rule(NamedTuple):
     widenings: tuple[float, ...] = tuple(2.0 ** np.arange(0, 8, 0.5))
 
     # Components of the map that probabilities of classes are read from, however many are asked
-    # for: on 18 tasks log losses are .96, .84, .81 and .80 with 5, 10, 20 and 40.
+    # for: log losses are .611, .596 and .591 with 10, 20 and 40, which cost more
+    # (`benchmarks/calibration.py --heads`).
     wide_components: int = 20
 
     # Stage 2. Shares of the energy below this are rounding, their directions are empty.

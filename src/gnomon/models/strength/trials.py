@@ -21,7 +21,13 @@ from gnomon.models.strength.closed_form import (
     label_block,
     labelled_rows,
 )
-from gnomon.models.strength.completion import Completion, Outputs, complete, recomplete
+from gnomon.models.strength.completion import (
+    Completion,
+    Outputs,
+    complete,
+    log_losses,
+    recomplete,
+)
 from gnomon.models.strength.rule import RULE, TINY
 
 
@@ -291,13 +297,9 @@ def soft_losses(D, truth) -> np.ndarray:
     largest = np.where(np.isfinite(D), D, 0.0).max(axis=(1, 2))
     scale = np.maximum(np.median(nearest, axis=1), np.maximum(RULE.rounding * largest, TINY))
     D = (D - nearest[:, :, None]) / scale[:, None, None]
-    losses = np.array([_log_losses(-D / (2 * width), truth) for width in RULE.widths])
+    losses = np.array([log_losses(-D / (2 * width), truth) for width in RULE.widths])
     best = np.argmin(losses.mean(axis=2), axis=0)
     return losses[best, np.arange(len(best))]
-
-
-def _log_losses(E, truth):
-    return np.log(np.sum(np.exp(E), axis=2)) - E[:, np.arange(len(truth)), truth]
 
 
 def embed(contest: Contest, F, fits: Completions) -> np.ndarray:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from gnomon.estimators import count, labelled_rows, permuted_labels
+from gnomon.estimators import LARGE, count, labelled_rows, permuted_labels
 from gnomon.tools.compare.scoring import (
     FOLDS,
     NEAREST,
@@ -33,8 +33,6 @@ from gnomon.tools.compare.scoring import (
 
 NAMES = {"classes": "accuracy", "numeric": "R²", "multilabel": "F1"}
 GUESS = "a constant guess"
-# Entries of a table; cross-validation of a larger one takes minutes, so a sample is scored.
-LARGE = 5e6
 # Rows, half of them labelled: an accuracy is then known to a hundredth, and more cost minutes.
 MOST_ROWS = 40_000
 
