@@ -25,8 +25,8 @@ class Rule(NamedTuple):
     penalties: tuple[float, ...] = tuple(10.0 ** np.arange(-4, 3.25, 0.5))
     # More rows decide as well between every other penalty, at half the cost.
     many_rows: int = 200
-    # With numbers as y, lower penalties interpolate the few rows of a table whose columns have heavy
-    # tails; higher ones shrink spectra, which a handful of rows determine.
+    # With numbers as y, lower penalties interpolate the few rows of a table whose columns have
+    # heavy tails; higher ones shrink spectra, which a handful of rows determine.
     least_penalty_of_numbers: float = 1e-3
     # Share of the covariance of the residuals that is made spherical, as labelled rows are few.
     shrinkage: float = 0.1
