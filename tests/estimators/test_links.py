@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.datasets import load_digits
 
 from gnomon import SPPCA, KernelSPPCA, Links
 from gnomon.estimators.links import read_links
@@ -262,10 +263,10 @@ def test_links_of_a_supervised_fit_are_checked():
     X, labels, links = linked_table()
     with pytest.raises(ValueError, match="links are judged by outputs that differ, and y has none"):
         SPPCA(2).fit(X, links=links)
-    gaps = X.copy()
-    gaps[0, 0] = np.nan
-    with pytest.raises(ValueError, match="X contains NaN; with links fill it first"):
-        SPPCA(2).fit(gaps, labels, links=links)
+    with pytest.raises(ValueError, match="links == 'nearest'; accepted are 'neighbours'"):
+        SPPCA(2).fit(X, labels, links="nearest")
+    with pytest.raises(ValueError, match="links is not what the model was fitted with"):
+        SPPCA(2).fit(X, labels, links=links).transform(X, links="neighbours")
     with pytest.raises(ValueError, match="the model was fitted without links"):
         SPPCA(2).fit(X, labels).transform(X, links=links)
     with pytest.raises(ValueError, match="sample_weight has zeros"):
@@ -274,3 +275,49 @@ def test_links_of_a_supervised_fit_are_checked():
         KernelSPPCA(kernel="precomputed").fit(X @ X.T, labels, links=links)
     with pytest.raises(ValueError, match=r"Links\.from_edges"):
         SPPCA(2).fit(X, labels, links=[(0, 1), (1, 2)])
+
+
+def test_gaps_beside_links_are_filled_by_what_the_row_has():
+    X, labels, links = linked_table(noise=4.0)
+    y = np.where(np.arange(150) % 5 == 0, labels, -1)
+    rng = np.random.default_rng(3)
+    gaps = np.where(rng.random(X.shape) < 0.1, np.nan, X)
+    model = SPPCA(2).fit(gaps, y, links=links)
+    assert model.links_used_
+    both = np.mean(model.predict(gaps, links=links)[y < 0] == labels[y < 0])
+    assert both > 0.85
+    # A model of complete rows takes rows with gaps too.
+    whole = SPPCA(2).fit(X, y, links=links)
+    T, T_gaps = whole.transform(X, links=links), whole.transform(gaps, links=links)
+    assert np.mean((T - T_gaps) ** 2) < 0.1 * T.var()
+
+
+@pytest.mark.parametrize("model", [SPPCA(2), KernelSPPCA(2), SPPCA("auto")])
+def test_neighbours_make_a_graph_of_their_own(model):
+    X, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))[:600]
+    X, y = X[order], y[order]
+    known = np.where(np.arange(600) < 60, y, -1)
+    model = clone(model).fit(X[:500], known[:500], links="neighbours")
+    assert model.links_used_
+    assert model.linked_rows_.n_neighbours in (5, 10)
+    plain = clone(model).fit(X[:500], known[:500])
+    new = slice(500, None)
+    assert model.score(X[new], y[new]) >= plain.score(X[new], y[new]) - 0.02
+    T = model.transform(X[new])
+    assert_allclose(T[:7], model.transform(X[500:507]), rtol=1e-6, atol=1e-8)
+    with pytest.raises(ValueError, match="links is not what the model was fitted with"):
+        model.transform(X[new], links=Links.from_edges([(0, 1)], n_nodes=100))
+
+
+@pytest.mark.filterwarnings("ignore:.*a chunk whose label does not fit")
+def test_links_chunks_gaps_and_weights_are_taken_together():
+    X, labels, links = linked_table(noise=4.0)
+    y = np.where(np.arange(150) % 14 == 0, labels, -1)
+    chunks = np.where(np.arange(150) < 90, np.arange(150) // 15 * 3 + labels, -1)
+    X[::7, 2] = np.nan
+    weights = 1 + np.arange(150) % 2
+    model = SPPCA(2).fit(X, y, weights, links=links, chunks=chunks)
+    assert model.links_used_
+    hidden = y < 0
+    assert np.mean(model.predict(X, links=links)[hidden] == labels[hidden]) > 0.85

@@ -1,10 +1,15 @@
 """Chunks: rows known to be of one class, though not of which."""
 
+import warnings
+
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from gnomon.estimators._door import NO_CHUNK
+from gnomon.estimators._door import NO_CHUNK, count, read_chunks, share_labels
+from gnomon.estimators._targets import Targets
+from gnomon.models.strength.completion import Outputs, doubtful
+from gnomon.models.strength.links import content_of
 
 
 def chunks_from_pairs(pairs, n_samples):
@@ -57,3 +62,51 @@ def _read_pairs(pairs, n_samples):
             f"since n_samples == {n_samples}"
         )
     return pairs.astype(int)
+
+
+def share_targets(targets: Targets, chunks, X, weights, settings):
+    """Targets with the label of one member of a chunk passed on to all, and chunk numbers.
+
+    A member whose x speaks against that label more than chunks are trusted stays unlabelled.
+    """
+    if chunks is None:
+        return targets, None
+    if targets.coding.kind != "classes":
+        holds = {"none": "no outputs"}.get(targets.coding.kind, targets.coding.kind)
+        raise ValueError(f"chunks are rows of one class, and y has {holds}; accepted are classes")
+    chunks = read_chunks(chunks, len(targets.Y))
+    own = np.asarray(targets.labels)
+    labels = share_labels(own, chunks, targets.coding.classes)
+    shared, passed_on = _with_labels(targets, labels), (labels >= 0) & (own < 0)
+    wrong = passed_on & _doubted(shared, X, weights, settings) if passed_on.any() else passed_on
+    if not wrong.any():
+        return shared, chunks
+    warnings.warn(
+        f"{count(wrong.sum(), 'row has', 'rows have')} a chunk whose label does not fit, and "
+        f"{'stays' if wrong.sum() == 1 else 'stay'} unlabelled: row {np.flatnonzero(wrong)[0]} "
+        "is the first; see whether rows of a chunk share a class",
+        stacklevel=4,
+    )
+    return _with_labels(targets, np.where(wrong, -1, labels)), np.where(wrong, NO_CHUNK, chunks)
+
+
+def _with_labels(targets, labels):
+    """The targets with other labels, among them all that they had."""
+    codes = np.zeros((len(targets.coding.classes), targets.Y.shape[1]))
+    known = targets.labels >= 0
+    codes[targets.labels[known]] = targets.Y[known]
+    known = (labels >= 0)[:, None]
+    observed = np.repeat(known, targets.Y.shape[1], axis=1)
+    return targets._replace(Y=np.where(known, codes[labels], 0.0), observed=observed, labels=labels)
+
+
+def _doubted(targets, X, weights, settings):
+    """Whether the label of each row is doubtful."""
+    rows = np.flatnonzero(targets.labels >= 0)
+    _, F = content_of(X, weights, settings)
+    outputs = Outputs(targets.Y, targets.observed, targets.labels).rows(rows)
+    found = np.zeros(len(F), dtype=bool)
+    found[rows] = doubtful(
+        F[rows], outputs, np.ones(len(rows)) if weights is None else weights[rows]
+    )
+    return found

@@ -13,6 +13,7 @@ from gnomon.estimators._door import (
 from gnomon.estimators._fit import IterativeFit
 from gnomon.estimators._predict import ClassHead, PredictsOutputs
 from gnomon.estimators._targets import KINDS, read_targets
+from gnomon.estimators.chunks import share_targets
 from gnomon.estimators.kernel_features import KernelFeatures, MeasuredByKernel
 from gnomon.estimators.links import TakesLinks
 from gnomon.estimators.selection import ChoosesSize
@@ -145,7 +146,7 @@ class KernelSPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, Measur
         self.callback = callback
         self.random_state = random_state
 
-    def fit(self, X, y=None, *, links=None, sample_index=None):
+    def fit(self, X, y=None, *, links=None, sample_index=None, chunks=None):
         """Fit the model.
 
         Parameters
@@ -154,28 +155,32 @@ class KernelSPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, Measur
             Training rows, or their kernel (n_samples, n_samples) where it is precomputed.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
             Outputs. -1 or None marks rows without class, NaN missing numbers or indicators.
-        links : Links, array-like or sparse matrix of shape (n_samples, n_samples), default=None
+        links : Links, array-like or sparse matrix, or "neighbours", default=None
             Links among the rows, which are used where they serve the outputs, as in `SPPCA`.
         sample_index : array-like of int of shape (n_samples,), default=None
             The node of each row, where links has other nodes besides.
+        chunks : array-like of int of shape (n_samples,), default=None
+            Groups of rows that share a class, -1 for rows in none, as in `SPPCA`.
 
         Returns
         -------
         self : KernelSPPCA
         """
         if self.n_components == "auto":
-            return self._fit_chosen(X, y, links=links, sample_index=sample_index)
+            known = {"links": links, "sample_index": sample_index, "chunks": chunks}
+            return self._fit_chosen(X, y, **known)
         features = self._checked_features()
         X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
         n = X.shape[0]
         q = check_integer("n_components", self.n_components, low=1, high=n, high_is=", the rows")
-        targets = read_targets(y, n, self.target)
         rng = repeatable(self.random_state)
+        settings = strength.Settings(q, self.supervision, False, self.max_iter, self.tol, rng)
+        targets, chunks = share_targets(read_targets(y, n, self.target), chunks, X, None, settings)
         self._forget("links_used_", "linked_rows_", "sample_index_")
         if links is not None:
             if self.kernel == "precomputed":
                 raise ValueError("links smooth the content of rows; a precomputed kernel has none")
-            X = self._join(X, targets, None, links, sample_index, rng)
+            X = self._join(X, targets, None, links, sample_index, settings)
         all_count = self.supervision == "likelihood"
         learnt = features._learn(X, rng, None if all_count else n_directions(q))
         F = learnt.F
@@ -186,7 +191,8 @@ class KernelSPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, Measur
             self._keep_head(features, found, F, targets.labels)
         else:
             space = _space(learnt, q, rng)
-            found = self._fit_strength(space, targets, q, rng)
+            outputs = Outputs(targets.Y, targets.observed, targets.labels, chunks)
+            found = strength.fit_in(space, outputs, settings)
             self._keep(features, found.fitted, found.strength, targets.coding, X.dtype)
             self._keep_head(features, found.fitted, F, targets.labels)
             if found.curve is not None:
@@ -194,12 +200,12 @@ class KernelSPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, Measur
         self._keep_run(found.run, max_iter=self.max_iter)
         return self
 
-    def fit_transform(self, X, y=None, *, links=None, sample_index=None):
+    def fit_transform(self, X, y=None, *, links=None, sample_index=None, chunks=None):
         """Fit the model and project its rows, with their links.
 
         Parameters
         ----------
-        X, y, links, sample_index
+        X, y, links, sample_index, chunks
             As in `fit`.
 
         Returns
@@ -207,7 +213,7 @@ class KernelSPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, Measur
         T : ndarray of shape (n_samples, n_components)
         """
         graph = {"links": links, "sample_index": sample_index}
-        return self.fit(X, y, **graph).transform(X, **graph)
+        return self.fit(X, y, chunks=chunks, **graph).transform(X, **graph)
 
     def transform(self, X, *, links=None, sample_index=None):
         """Coordinates of every row.
@@ -261,11 +267,6 @@ class KernelSPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, Measur
         features = KernelFeatures(**{name: getattr(self, name) for name in names})
         features._check_parameters()
         return features
-
-    def _fit_strength(self, space, targets, q, rng):
-        settings = strength.Settings(q, self.supervision, False, self.max_iter, self.tol, rng)
-        outputs = Outputs(targets.Y, targets.observed, targets.labels)
-        return strength.fit_in(space, outputs, settings)
 
     def _fit_likelihood(self, F, targets, q):
         """SPPCA of the features: the dual form of [1]_."""

@@ -6,11 +6,13 @@ from numbers import Integral
 import numpy as np
 from scipy import sparse
 
-from gnomon.estimators._door import count
+from gnomon.estimators._door import check_option, count
 from gnomon.linalg import graph
-from gnomon.linalg.data import has_gaps
 from gnomon.models.strength import links as linked
 from gnomon.models.strength.completion import Outputs
+
+# What asks for the graph of nearest rows in the place of links.
+NEIGHBOURS = "neighbours"
 
 
 class Links:
@@ -219,18 +221,28 @@ class TakesLinks:
     """Rows that are read together with their links, where the links serve the outputs."""
 
     def _read(self, X, links=None, sample_index=None):
-        """Rows for a fitted model: features, or blocks of content smoothed over links."""
+        """Rows for a fitted model: features, or blocks of content and what links add to it."""
         X = super()._read(X)
         if links is not None and not hasattr(self, "links_used_"):
             raise ValueError("links is given, but the model was fitted without links")
         if not getattr(self, "links_used_", False):
             return X
-        _check_complete(X)
-        n = X.shape[0]
-        A, kept = sparse.csr_array((n, n)), np.arange(0)
-        if links is not None:
-            A, kept = place_rows(links, sample_index, n, self.sample_index_)
-        return linked.expand(self.linked_rows_, X, A, kept)
+        return linked.expand(self.linked_rows_, X, self._place(X, links, sample_index))
+
+    def _place(self, X, links, sample_index):
+        """The graph in which rows X stand, and which rows of the fit are there too."""
+        n, by_rows = X.shape[0], bool(self.linked_rows_.n_neighbours)
+        if isinstance(links, str) != by_rows and links is not None:
+            asked = "the graph of nearest rows" if by_rows else "links that were given"
+            raise ValueError(f"links is not what the model was fitted with: {asked}")
+        if by_rows or links is None:
+            nobody = np.arange(0)
+            return linked.Place(sparse.csr_array((n, n)), nobody)
+        A, kept = place_rows(links, sample_index, n, self.sample_index_)
+        own = None
+        if sample_index is not None:
+            own = _positions(np.asarray(sample_index), self.sample_index_)
+        return linked.Place(A, kept, own)
 
     def _refuse_linked(self, what):
         """Rows that share content over links have none of this on their own."""
@@ -240,29 +252,31 @@ class TakesLinks:
                 'PRPCA(relation="learnt") is a model of linked rows that has it'
             )
 
-    def _join(self, X, targets, weights, links, sample_index, rng):
+    def _join(self, X, targets, weights, links, sample_index, settings):
         """X, or the blocks that links make of it where these serve the outputs."""
-        _check_complete(X)
         if not targets.observed.any():
             raise ValueError("links are judged by outputs that differ, and y has none; use PRPCA")
-        n = X.shape[0]
-        A = read_links(links, n, sample_index).adjacency
-        outputs = Outputs(targets.Y, targets.observed, targets.labels)
-        found = linked.learn(X, A, outputs, weights, self.n_components, rng)
+        n, outputs = X.shape[0], Outputs(targets.Y, targets.observed, targets.labels)
+        if isinstance(links, str):
+            check_option("links", links, (NEIGHBOURS,))
+            found = linked.learn_neighbours(X, outputs, weights, settings)
+        else:
+            A = read_links(links, n, sample_index).adjacency
+            found = linked.learn(X, A, outputs, weights, settings)
         self.links_used_ = found is not None
         if found is None:
             return X
         index = np.arange(n) if sample_index is None else sample_index
-        self.linked_rows_ = found
         self.sample_index_ = check_sample_index(index, n_rows=n)
-        return linked.expand(found, X, A, np.arange(0))
+        self.linked_rows_, X = found
+        return X
 
 
-def _check_complete(X):
-    if has_gaps(X):
-        raise ValueError(
-            "X contains NaN; with links fill it first, as PPCA().fit(X).impute(X) does"
-        )
+def _positions(nodes, fitted):
+    """Place of each node among those of the fit, -1 for the others."""
+    order = np.argsort(fitted)
+    place = order[np.minimum(np.searchsorted(fitted, nodes, sorter=order), len(order) - 1)]
+    return np.where(fitted[place] == nodes, place, -1)
 
 
 def check_sample_index(sample_index, *, n_nodes=None, n_rows=None) -> np.ndarray:

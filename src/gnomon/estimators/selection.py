@@ -252,13 +252,14 @@ def _maps(model, X, y, params, sizes, rows):
 
 def _cut(value, rows):
     """What belongs to rows for some of them; links go whole."""
-    return value if not hasattr(value, "__len__") else take_rows(np.asarray(value), rows)
+    whole = isinstance(value, str) or not hasattr(value, "__len__")
+    return value if whole else take_rows(np.asarray(value), rows)
 
 
 def _all_nodes(n, links, sample_index=None, **_):
     """Links that survive folds, and the node of every row."""
     index = np.arange(n) if sample_index is None else np.asarray(sample_index)
-    links = links if isinstance(links, Links) else read_links(links, n)
+    links = links if isinstance(links, Links | str) else read_links(links, n)
     return {"links": links, "sample_index": index}
 
 

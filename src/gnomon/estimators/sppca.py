@@ -23,6 +23,7 @@ from gnomon.estimators._fit import IterativeFit
 from gnomon.estimators._predict import PredictsOutputs
 from gnomon.estimators._targets import (
     KINDS,
+    as_array,
     decode_covariance,
     decode_predictions,
     decode_scores,
@@ -30,6 +31,7 @@ from gnomon.estimators._targets import (
     read_targets,
     restore,
 )
+from gnomon.estimators.chunks import share_targets
 from gnomon.estimators.links import TakesLinks
 from gnomon.estimators.selection import ChoosesSize
 from gnomon.linalg.data import Centered, as_data, has_gaps
@@ -226,7 +228,7 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         self.callback = callback
         self.random_state = random_state
 
-    def fit(self, X, y=None, sample_weight=None, *, links=None, sample_index=None):
+    def fit(self, X, y=None, sample_weight=None, *, links=None, sample_index=None, chunks=None):
         """Fit the model.
 
         Parameters
@@ -237,28 +239,34 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
             Outputs. -1 or None marks rows without class, NaN missing numbers or indicators.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows; a weight of two is a row that occurs twice.
-        links : Links, array-like or sparse matrix of shape (n_samples, n_samples), default=None
-            Links among the rows. Content smoothed over them, alone or beside content, takes
-            the place of X where it finds the outputs of labelled rows clearly better.
+        links : Links, array-like or sparse matrix, or "neighbours", default=None
+            Links among the rows. Content smoothed over them, or axes of the graph beside
+            content, take the place of X where they find the outputs of labelled rows clearly
+            better. "neighbours" takes the graph of the nearest rows: content of each row
+            beside the mean of the 5 or 10 rows like it, over one to four steps.
         sample_index : array-like of int of shape (n_samples,), default=None
             The node of each row, where links has other nodes besides.
+        chunks : array-like of int of shape (n_samples,), default=None
+            Groups of rows that share a class, -1 for rows in none (`chunks_from_pairs` makes
+            them of pairs). A label of one member is that of all; members of a chunk without
+            label vote together where unlabelled rows take part.
 
         Returns
         -------
         self : SPPCA
         """
         if self.n_components == "auto":
-            graph = {"links": links, "sample_index": sample_index}
-            return self._fit_chosen(X, y, sample_weight=sample_weight, **graph)
+            known = {"links": links, "sample_index": sample_index, "chunks": chunks}
+            return self._fit_chosen(X, y, sample_weight=sample_weight, **known)
         settings = self._settings()
         X = read_data(self, X, fitting=True, min_samples=2)
         check_size(settings.n_components, X.shape)
-        problem, coding = self._read_problem(X, y, sample_weight)
+        problem, coding = self._read_problem(X, y, sample_weight, chunks, settings)
         self._forget("links_used_", "linked_rows_", "sample_index_")
         if links is not None:
             if problem.X.shape[0] < X.shape[0]:
                 raise ValueError("sample_weight has zeros; with links leave those rows out of all")
-            graph = links, sample_index, settings.rng
+            graph = links, sample_index, settings
             problem = problem._replace(X=self._join(problem.X, problem, problem.weights, *graph))
         if self.supervision == "likelihood":
             found = fit(problem, settings, self._iterate)
@@ -284,7 +292,7 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         X, y, links, sample_index
             As in `fit`.
         **fit_params : dict
-            ``sample_weight``.
+            ``sample_weight`` and ``chunks``.
 
         Returns
         -------
@@ -487,14 +495,17 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         chosen = settings.n_components, self.supervision, latent
         return strength.Settings(*chosen, *limits, settings.rng)
 
-    def _read_problem(self, X, y, sample_weight):
+    def _read_problem(self, X, y, sample_weight, chunks, settings):
         """Rows of positive weight with their outputs as columns, and how y became these."""
         weights = read_weights(sample_weight, X.shape[0])
         if weights is not None and not weights.all():
-            X, y = take_rows(X, weights > 0), None if y is None else take_rows(y, weights > 0)
-            weights = weights[weights > 0]
-        Y, observed, coding, labels = read_targets(y, X.shape[0], self.target, weights)
-        return Problem(X, Y, observed, labels, weights), coding
+            counts = weights > 0
+            X, weights = take_rows(X, counts), weights[counts]
+            y, chunks = (None if v is None else take_rows(as_array(v), counts) for v in (y, chunks))
+        targets = read_targets(y, X.shape[0], self.target, weights)
+        targets, chunks = share_targets(targets, chunks, X, weights, settings)
+        Y, observed, coding, labels = targets
+        return Problem(X, Y, observed, labels, weights, chunks), coding
 
     def _keep(self, dtype, coding, fitted, strength, passes):
         state = fitted.state

@@ -19,7 +19,8 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from gnomon.linalg.data import slices
+from gnomon.linalg.data import row_slices, slices
+from gnomon.linalg.solve import above_rounding, fix_signs
 
 # Below this many rows the basis is kept orthogonal, which makes full-length runs exact. Short runs
 # on more rows stay orthogonal to rounding by themselves.
@@ -80,6 +81,33 @@ def normalized(A) -> sparse.csr_array:
     n = A.shape[0]
     S = sparse.csr_array(A + sparse.eye_array(n, format="csr"))
     return sparse.csr_array(S / roots[:, None] / roots[None, :])
+
+
+def leading_axes(A, size) -> np.ndarray:
+    """V |L|^(-1/2) (n, at most size), V and L the eigenpairs of A that are largest in size.
+
+    A times it has the rows' places on these axes, in units in which they span |A|.
+    """
+    n = A.shape[0]
+    if n <= 4 * size:
+        values, V = np.linalg.eigh(A.toarray())
+    else:
+        values, V = eigsh(A, k=size, which="LM", v0=np.ones(n))
+    order = np.argsort(-np.abs(values), kind="stable")[:size]
+    order = order[above_rounding(np.abs(values[order]))]
+    return fix_signs(V[:, order]) / np.sqrt(np.abs(values[order]))
+
+
+def nearest(F, anchors, k) -> sparse.csr_array:
+    """Rows (n, m) that take the mean of the k anchors (m, p) nearest to each row of F (n, p)."""
+    n, m = len(F), len(anchors)
+    lengths, columns = np.sum(anchors**2, axis=1), np.empty((n, k), dtype=np.intp)
+    for rows in row_slices((n, m)):
+        distances = lengths - 2 * (F[rows] @ anchors.T)
+        columns[rows] = np.argpartition(distances, k - 1, axis=1)[:, :k]
+    columns.sort(axis=1)
+    entries, starts = np.full(n * k, 1 / k), np.arange(0, n * k + 1, k)
+    return sparse.csr_array((entries, columns.ravel(), starts), shape=(n, m))
 
 
 def _loop_roots(A):

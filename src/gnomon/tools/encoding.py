@@ -34,6 +34,7 @@ SPARSE_PARTS = {"csr": ("data", "indices", "indptr"), "csc": ("data", "indices",
 RECORDS = {
     "ClassHead": "gnomon.estimators._predict",
     "Coding": "gnomon.estimators._targets",
+    "Filling": "gnomon.models.strength.links",
     "Inputs": "gnomon.models.bsdr.inputs",
     "LinkedRows": "gnomon.models.strength.links",
 }

@@ -6,6 +6,7 @@ from scipy import sparse
 from gnomon.linalg import graph
 from gnomon.models.strength import links
 from gnomon.models.strength.completion import Outputs
+from gnomon.models.strength.fit import Settings
 
 
 def ring_of_kinds(rng, n=120, noise=6.0, n_classes=3):
@@ -24,6 +25,10 @@ def outputs_of(labels, known):
     return Outputs(np.where(observed, Y, 0.0), observed, np.where(known, labels, -1))
 
 
+def settings(q=2):
+    return Settings(q, "auto", False, 500, 1e-7, np.random.default_rng(0))
+
+
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
@@ -32,9 +37,9 @@ def rng():
 def test_links_between_rows_of_a_kind_are_used(rng):
     X, labels, A = ring_of_kinds(rng)
     outputs = outputs_of(labels, np.arange(120) % 3 < 2)
-    found = links.learn(X, A, outputs, None, 2, np.random.default_rng(0))
-    assert found is not None
+    found, E = links.learn(X, A, outputs, None, settings())
     assert 2 in found.steps
+    assert_allclose(links.expand(found, X, links.Place(A, np.arange(0))), E)
 
 
 def test_permuted_links_are_left_alone(rng):
@@ -43,7 +48,7 @@ def test_permuted_links_are_left_alone(rng):
     for seed in range(20):
         order = np.random.default_rng(seed).permutation(120)
         A_other = A[order][:, order]
-        assert links.learn(X, A_other, outputs, None, 2, np.random.default_rng(0)) is None
+        assert links.learn(X, A_other, outputs, None, settings()) is None
 
 
 def test_links_serve_numbers_too(rng):
@@ -51,10 +56,10 @@ def test_links_serve_numbers_too(rng):
     smooth = np.linalg.matrix_power(graph.normalized(A).toarray(), 2) @ X
     y = smooth[:, :1] / smooth[:, 0].std()
     outputs = Outputs(y, np.ones((120, 1), dtype=bool))
-    found = links.learn(X, A, outputs, None, 2, np.random.default_rng(0))
+    found = links.learn(X, A, outputs, None, settings())
     assert found is not None
     outputs = Outputs(X[:, :1] / X[:, 0].std(), np.ones((120, 1), dtype=bool))
-    assert links.learn(X, A, outputs, None, 2, np.random.default_rng(0)) is None
+    assert links.learn(X, A, outputs, None, settings()) is None
 
 
 def test_blocks_are_powers_of_the_normalised_adjacency(rng):
@@ -65,9 +70,80 @@ def test_blocks_are_powers_of_the_normalised_adjacency(rng):
     S = graph.normalized(A).toarray()
     lengths = np.array([2.0, 3.0])
     linked = links.LinkedRows(mean, axes, np.array([0, 2]), lengths, F)
-    E = links.expand(linked, X, A, np.arange(0))
+    E = links.expand(linked, X, links.Place(A, np.arange(0)))
     assert_allclose(E, np.hstack([F / 2, S @ S @ F / 3]))
-    again = links.expand(linked, X[20:], A, np.arange(20))
+    again = links.expand(linked, X[20:], links.Place(A, np.arange(20)))
     assert_allclose(again, E[20:])
-    alone = links.expand(linked, X[:5], sparse.csr_array((5, 5)), np.arange(0))
+    alone = links.expand(linked, X[:5], links.Place(sparse.csr_array((5, 5)), np.arange(0)))
     assert_allclose(alone, np.hstack([F[:5] / 2, F[:5] / 3]))
+
+
+def test_axes_of_the_graph_tell_rows_by_whom_they_link_to(rng):
+    # Rows of a class never link to each other: what they share is whom they link to.
+    labels = np.arange(120) % 2
+    X = rng.standard_normal((120, 6))
+    hubs = np.where(labels == 0, rng.integers(0, 10, 120) * 2 + 1, rng.integers(0, 10, 120) * 2)
+    pairs = np.column_stack([np.arange(120), hubs])[20:]
+    A = graph.undirected(graph.from_pairs(pairs, np.ones(len(pairs)), 120))
+    known = np.arange(120) % 2 == np.arange(120) // 2 % 2
+    Y = np.where(known, 1.0 - 2 * labels, 0.0)[:, None]
+    outputs = Outputs(Y, known[:, None], np.where(known, labels, -1))
+    found, E = links.learn(X, A, outputs, None, settings())
+    assert found.graph_axes is not None
+    old, new = np.arange(100), np.arange(100, 120)
+    assert_allclose(links.expand(found, X, links.Place(A, np.arange(0))), E)
+    again = links.expand(found, X[new], links.Place(A, old, new))
+    assert_allclose(again, E[new], atol=1e-12)
+    strangers = links.expand(found, X[new], links.Place(A[new][:, new], np.arange(0)))
+    width = found.graph_axes.shape[1]
+    assert not strangers[:, -width:].any()
+
+
+def test_leading_axes_span_the_adjacency(rng):
+    _, _, A = ring_of_kinds(rng, n=40)
+    values, V = np.linalg.eigh(A.toarray())
+    U = A @ graph.leading_axes(A, 40)
+    size = (V * np.abs(values)) @ V.T
+    assert_allclose(U @ U.T, size, atol=1e-10)
+    few = A @ graph.leading_axes(A, 5)
+    lead = np.argsort(-np.abs(values))[:5]
+    assert_allclose(few @ few.T, (V[:, lead] * np.abs(values[lead])) @ V[:, lead].T, atol=1e-10)
+
+
+def test_nearest_rows_are_the_nearest(rng):
+    F, anchors = rng.standard_normal((30, 3)), rng.standard_normal((20, 3))
+    S = graph.nearest(F, anchors, 4).toarray()
+    distances = np.linalg.norm(F[:, None] - anchors, axis=2)
+    for row, distance in zip(S, distances, strict=True):
+        assert set(np.flatnonzero(row)) == set(np.argsort(distance)[:4])
+    assert_allclose(S.sum(axis=1), 1)
+
+
+def clustered(rng, n=300):
+    """Two classes of three clusters each, in noise that the mean of some rows takes away."""
+    cluster = np.arange(n) % 6
+    return rng.standard_normal((n, 20)) + 6 * rng.standard_normal((6, 20))[cluster] / 4, cluster % 2
+
+
+def test_the_graph_of_nearest_rows_is_used_where_it_serves(rng):
+    X, labels = clustered(rng)
+    known = np.arange(300) % 10 < 3
+    Y = np.where(known, 1.0 - 2 * labels, 0.0)[:, None]
+    outputs = Outputs(Y, known[:, None], np.where(known, labels, -1))
+    found, E = links.learn_neighbours(X, outputs, None, settings())
+    assert_allclose(links.expand(found, X, links.Place(sparse.csr_array((300, 300)), None)), E)
+    permuted = rng.permutation(labels)
+    Y = np.where(known, 1.0 - 2 * permuted, 0.0)[:, None]
+    outputs = Outputs(Y, known[:, None], np.where(known, permuted, -1))
+    assert links.learn_neighbours(X, outputs, None, settings()) is None
+
+
+def test_many_rows_are_stood_for_by_a_sample(rng, monkeypatch):
+    monkeypatch.setattr(links, "MOST_ANCHORS", 100)
+    X, labels = clustered(rng)
+    Y = (1.0 - 2 * labels)[:, None]
+    found, E = links.learn_neighbours(
+        X, Outputs(Y, np.ones((300, 1), dtype=bool), labels), None, settings()
+    )
+    assert len(found.coordinates) == 100
+    assert_allclose(links.expand(found, X, links.Place(sparse.csr_array((300, 300)), None)), E)

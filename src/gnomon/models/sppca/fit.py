@@ -37,7 +37,8 @@ class Problem(NamedTuple):
     """Rows X, their outputs Y (n, c) with the mask of those observed, weights of the rows.
 
     X is an array with NaN for gaps, a sparse array or `Data`. ``labels`` are the numbers of the
-    classes where y holds classes; the likelihood does not need them.
+    classes where y holds classes, ``chunks`` those of groups of rows that share a class, -1 for
+    rows in none; the likelihood needs neither.
     """
 
     X: Any
@@ -45,6 +46,7 @@ class Problem(NamedTuple):
     observed: np.ndarray
     labels: np.ndarray | None = None
     weights: np.ndarray | None = None
+    chunks: np.ndarray | None = None
 
 
 class Settings(NamedTuple):

@@ -60,11 +60,15 @@ class Choice(NamedTuple):
 
 
 class Unlabelled(NamedTuple):
-    """Rows without a label: their numbers and weights; F holds the labelled rows, then these."""
+    """Rows without a label: their numbers and weights; F holds the labelled rows, then these.
+
+    ``group`` numbers those that vote together, the members of a chunk, and all others alone.
+    """
 
     rows: np.ndarray
     weights: np.ndarray
     F: np.ndarray
+    group: np.ndarray | None = None
 
 
 def choose(space: PrincipalSpace, outputs: Outputs, q, rng) -> Choice:
@@ -76,7 +80,7 @@ def choose(space: PrincipalSpace, outputs: Outputs, q, rng) -> Choice:
     contest = Contest(space, labelled, q)
     if outputs.labels is None:
         return _by_numbers(contest, rng)
-    choice = _by_classes(contest, outputs.observed, rng)
+    choice = _by_classes(contest, outputs, rng)
     if choice.votes is None or labelled is everyone:
         return choice
     # What has been thinned is fitted again with all labelled rows.
@@ -100,14 +104,14 @@ def _by_numbers(contest, rng):
     return _first_choice(contest, loss, error, np.zeros(len(loss)), found)
 
 
-def _by_classes(contest, observed, rng):
+def _by_classes(contest, outputs, rng):
     """The choice for classes: trials, votes, and a second round where there is a case for it."""
     fits = tuned(contest)
     trials = run_trials(contest, fits, rng)
     loss, error = relative_losses(*class_losses(contest, trials), _lost_rows(trials))
-    unlabelled = _unlabelled(contest, observed, rng)
+    unlabelled = _unlabelled(contest, outputs, rng)
     votes = votes_of(contest, unlabelled, fits)
-    share = vote_shares(votes, stage_one_votes(contest, unlabelled, fits))
+    share = vote_shares(votes, stage_one_votes(contest, unlabelled, fits), unlabelled.group)
     apart = disagreement(votes, share, unlabelled.weights)
     alone = left_out_evidence(fits, contest.labelled)
     found = alone > RULE.finds_labels
@@ -146,14 +150,23 @@ def _first_choice(contest, loss, error, apart, finds_labels) -> Choice:
     return Choice(chosen.s, chosen.n_directions, curve)
 
 
-def _unlabelled(contest, observed, rng) -> Unlabelled:
+def _unlabelled(contest, outputs, rng) -> Unlabelled:
     """Rows without a label, so many that their distances to the labelled ones stay cheap."""
     space, labelled = contest.space, contest.labelled
-    weights = weights_of(space, len(observed))
-    rows = np.flatnonzero(~observed.any(axis=1) & (weights > 0))
+    weights = weights_of(space, len(outputs.Y))
+    rows = np.flatnonzero(~outputs.observed.any(axis=1) & (weights > 0))
     most = min(RULE.most_unlabelled, RULE.most_distances // len(labelled.F))
     rows = rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
-    return Unlabelled(rows, weights[rows], np.vstack([labelled.F, coordinates(space, rows)]))
+    F = np.vstack([labelled.F, coordinates(space, rows)])
+    return Unlabelled(rows, weights[rows], F, _voting_together(outputs.chunks, rows))
+
+
+def _voting_together(chunks, rows):
+    """A number for each chunk and for each row in none; None where there are no chunks."""
+    if chunks is None:
+        return None
+    alone = np.where(chunks[rows] < 0, chunks.max() + 1 + np.arange(len(rows)), chunks[rows])
+    return np.unique(alone, return_inverse=True)[1]
 
 
 def votes_of(contest: Contest, unlabelled: Unlabelled, fits: Completions) -> np.ndarray:
@@ -170,10 +183,18 @@ def stage_one_votes(contest: Contest, unlabelled: Unlabelled, fits: Completions)
     return nearest(fit.offset + F @ fit.B, vectors)[:, None] == np.arange(len(vectors))
 
 
-def vote_shares(votes, stage_one) -> np.ndarray:
-    """Share of the votes (n, classes) that each class has, stage 1 counting as half of the maps."""
+def vote_shares(votes, stage_one, group=None) -> np.ndarray:
+    """Share of the votes (n, classes) that each class has, stage 1 counting as half of the maps.
+
+    Rows of a group share theirs.
+    """
     share = np.mean(votes[:, :, None] == np.arange(stage_one.shape[1]), axis=0)
-    return (share + RULE.weight_of_stage_one * stage_one) / (1 + RULE.weight_of_stage_one)
+    share = (share + RULE.weight_of_stage_one * stage_one) / (1 + RULE.weight_of_stage_one)
+    if group is None:
+        return share
+    sums = np.zeros((group.max(initial=-1) + 1, share.shape[1]))
+    np.add.at(sums, group, share)
+    return (sums / np.bincount(group)[:, None])[group]
 
 
 def nearest(A, B) -> np.ndarray:
@@ -205,7 +226,7 @@ def second_round(contest: Contest, unlabelled: Unlabelled, share, first: Choice)
     fits = _fits_with(contest, unlabelled, _voted(labelled, unlabelled, share))
     # The map without supervision is completed by nothing, and has had its vote.
     votes = votes_of(contest, unlabelled, fits)[1:]
-    share = vote_shares(votes, stage_one_votes(contest, unlabelled, fits))
+    share = vote_shares(votes, stage_one_votes(contest, unlabelled, fits), unlabelled.group)
     voted = _voted(labelled, unlabelled, share)
     fits = _fits_with(contest, unlabelled, voted)
     apart = disagreement(votes_of(contest, unlabelled, fits), share, unlabelled.weights)
@@ -282,7 +303,7 @@ def left_out_gain(fits: Completions, labelled: Labelled) -> float:
 
     Squared errors in units of each column's variance, capped; the better number of directions.
     """
-    Y, seen, _ = labelled.outputs
+    Y, seen, *_ = labelled.outputs
     counts = np.maximum(seen.sum(axis=0), 2)
     variance = np.maximum(column_variances(labelled), TINY)
     away = Y - np.sum(Y * seen, axis=0) / counts

@@ -48,7 +48,7 @@ def fit(problem: Problem, settings: Settings, loop) -> StrengthFit:
     """SPPCA with the share of energy in the completed outputs that the strength states."""
     if has_gaps(problem.X):
         return _fit_with_gaps(problem, settings, loop)
-    outputs = Outputs(problem.Y, problem.observed, problem.labels)
+    outputs = Outputs(problem.Y, problem.observed, problem.labels, problem.chunks)
     return fit_in(_space(problem.X, problem.weights, settings), outputs, settings)
 
 
@@ -61,12 +61,12 @@ def fit_in(space: PrincipalSpace, outputs: Outputs, settings: Settings) -> Stren
 
 
 def _fit_with_gaps(problem, settings, loop):
-    X, Y, observed, labels, weights = problem
+    X, Y, observed, labels, weights, chunks = problem
     X = X.astype(float)
     filled = gaps.fill(X, weights, settings)
     space = _space(filled.X.astype(problem.X.dtype), weights, settings)
     space = space._replace(total=filled.total)
-    choice, found = _supervise(space, Outputs(Y, observed, labels), settings)
+    choice, found = _supervise(space, Outputs(Y, observed, labels, chunks), settings)
     found, run = gaps.refine(X, weights, filled, found, choice.s, settings, loop)
     passes = 2 * (filled.n_steps + 1 + len(run.objective))
     return _scaled(found, choice, run, passes=passes, settings=settings)

@@ -1,23 +1,29 @@
-"""Linked rows for a strength of supervision: content, and content smoothed over the links.
+"""Linked rows for a strength of supervision: content, content over the links, axes of the graph.
 
     F         coordinates of the rows on the principal directions of their content
-    S         D^(-1/2) (A + I) D^(-1/2), the normalised adjacency
-    blocks    S^k F for some steps k, side by side, each of mean squared length one
+    S         D^(-1/2) (A + I) D^(-1/2), the normalised adjacency; or, where the rows make their
+              own graph, the mean of the k nearest rows of the fit
+    U         A V |L|^(-1/2) with V and L the leading eigenvectors and eigenvalues of A
+    blocks    S^t F for some steps t, and U, side by side, each of mean squared length one
 
-Content alone (k = 0) is always a candidate. Smoothed content (k = 2) suits graphs that join rows of
-a kind, all of it side by side (k = 0, 1, 2) those whose rows are like the neighbours of their
-neighbours, or nothing like them. The candidate is taken that finds the outputs of labelled rows
-best where each is left out of stage 1, if it does so clearly better than content alone: a graph
-without meaning, or with links that say nothing of y, changes nothing.
+Content alone (t = 0) is always a candidate. Smoothed content (t = 2, 4) suits graphs that join
+rows of a kind, beside content where links are fewer; the axes tell rows by whom they link to,
+also where linked rows are nothing like each other. The candidate is taken that finds the outputs
+of labelled rows best where each is left out of stage 1, if it does so clearly better than content
+alone: a graph without meaning, or with links that say nothing of y, changes nothing.
 """
 
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from gnomon.linalg import graph
-from gnomon.linalg.data import as_data, center, weighted
-from gnomon.linalg.solve import gaussian_log_odds
+from gnomon.linalg.data import as_data, center, has_gaps, weighted
+from gnomon.linalg.solve import gaussian_log_odds, one_thread
+from gnomon.models.gaussian import gaps as observed
+from gnomon.models.gaussian import patterns
+from gnomon.models.strength import gaps
 from gnomon.models.strength.closed_form import n_directions, principal_space
 from gnomon.models.strength.completion import (
     Outputs,
@@ -28,17 +34,37 @@ from gnomon.models.strength.completion import (
 from gnomon.models.strength.rule import RULE, TINY
 from gnomon.models.strength.trials import capped_errors
 
-# Steps over the links whose smoothed content stands side by side, content alone first.
-CANDIDATES = ((0,), (2,), (0, 1, 2))
+# Steps over the links whose smoothed content stands side by side, and whether the axes of the
+# graph stand beside them; content alone first.
+OF_LINKS = (((0,), False), ((2, 4), False), ((0, 2, 4), False), ((0,), True))
+# The same for a graph of nearest rows: how many of them, and steps. Content stays beside what is
+# smoothed, since few rows of a kind are blurred into others (`benchmarks/neighbours.py`).
+OF_NEIGHBOURS = ((5, (0, 1)), (10, (0, 2)), (10, (0, 4)))
+# Nearest rows are at most so large a share of all.
+LARGEST_SHARE = 0.2
+# Rows among which the nearest are sought; of more a sample stands for all.
+MOST_ANCHORS = 5000
+# Leading axes of a graph: 50 tell web pages apart, and cost some products with A each.
+N_AXES = 50
 # Standard errors by which links must lower the losses of labelled rows: permuted graphs of eight
 # sets then never do in 110 fits (benchmarks/links.py).
 CLEARLY = 2.0
 
 
+class Filling(NamedTuple):
+    """PPCA of content, by which gaps are filled: mean, loadings (d, q) and noise variance."""
+
+    mean: np.ndarray
+    W: np.ndarray
+    noise: float
+
+
 class LinkedRows(NamedTuple):
     """What makes blocks of rows: mean and axes (d, p) of content, steps, lengths of the blocks.
 
-    ``coordinates`` (n, p) are those of the rows of the fit, whose links new rows may share.
+    ``coordinates`` (n, p) are those of the rows of the fit, whose links new rows may share, and
+    ``graph_axes`` (n, r) is V |L|^(-1/2), None where axes of the graph are no block. A graph of
+    ``n_neighbours`` nearest rows has ``smoothed``, for each step but 0 the rows a step before.
     """
 
     mean: np.ndarray
@@ -46,54 +72,158 @@ class LinkedRows(NamedTuple):
     steps: np.ndarray
     lengths: np.ndarray
     coordinates: np.ndarray
+    graph_axes: np.ndarray | None = None
+    n_neighbours: int = 0
+    smoothed: np.ndarray | None = None
+    filling: Filling | None = None
 
 
-def learn(X, A, outputs: Outputs, weights, q, rng) -> LinkedRows | None:
-    """The blocks that serve the outputs best, None where content alone does."""
-    mean, rows = center(weighted(as_data(X), weights))
-    space = principal_space(mean, rows, n_directions(q), rng, leading=q)
-    F = np.asarray(as_data(X).less_mean(mean) @ space.axes, dtype=float)
-    counts = np.ones(len(F)) if weights is None else weights
-    S = graph.normalized(A)
-    tried = [_candidate(F, S, steps) for steps in CANDIDATES]
-    losses = [_losses(E, outputs, counts) for E, _ in tried]
-    best = int(np.argmin([loss.mean() for loss in losses]))
-    gains = losses[0] - losses[best]
-    if gains.mean() <= CLEARLY * gains.std() / np.sqrt(max(len(gains) - 1, 1)):
+class Place(NamedTuple):
+    """Where rows stand in a graph: A links rows ``kept`` of the fit, and then the rows.
+
+    ``own`` says which row of the fit each of the rows is, -1 for a new one. None: they are the
+    rows of the fit where as many of the same content, else new ones.
+    """
+
+    A: sparse.csr_array
+    kept: np.ndarray
+    own: np.ndarray | None = None
+
+
+def learn(X, A, outputs: Outputs, weights, settings) -> tuple[LinkedRows, np.ndarray] | None:
+    """What serves the outputs best, and the blocks that it makes; None where content alone does."""
+    content, F = content_of(X, weights, settings)
+    S, V = graph.normalized(A), graph.leading_axes(A, N_AXES)
+    U = A @ V
+    tried = []
+    for steps, with_axes in OF_LINKS:
+        blocks = [*_powers(F, S, steps), *([U] if with_axes else [])]
+        tried.append(_side_by_side(blocks))
+    best = _clearly_best([E for E, _ in tried], outputs, weights)
+    if best == 0:
         return None
-    steps = np.array(CANDIDATES[best])
-    return LinkedRows(np.asarray(mean), space.axes, steps, tried[best][1], F)
+    steps, with_axes = OF_LINKS[best]
+    E, lengths = tried[best]
+    return content._replace(
+        steps=np.array(steps), lengths=lengths, graph_axes=V if with_axes else None
+    ), E.astype(X.dtype)
 
 
-def _candidate(F, S, steps):
-    """The blocks of all rows, each of mean squared length one, and the lengths they had."""
-    blocks = list(_blocks(F, S, steps))
-    lengths = np.array([np.sqrt(max(np.mean(np.sum(b**2, axis=1)), TINY)) for b in blocks])
-    return _side_by_side(blocks, lengths), lengths
+def learn_neighbours(X, outputs: Outputs, weights, settings):
+    """The same where the graph is that of the nearest rows."""
+    content, F = content_of(X, weights, settings)
+    n = len(F)
+    anchors = np.arange(n)
+    if n > MOST_ANCHORS:
+        anchors = np.sort(settings.rng.choice(n, MOST_ANCHORS, replace=False))
+    content = content._replace(coordinates=F[anchors])
+    possible = [c for c in OF_NEIGHBOURS if c[0] <= LARGEST_SHARE * len(anchors)]
+    found = [_neighbour_blocks(content, F, anchors, k, steps) for k, steps in possible]
+    best = _clearly_best([F, *(E for _, E in found)], outputs, weights)
+    return None if best == 0 else (found[best - 1][0], found[best - 1][1].astype(X.dtype))
 
 
-def _blocks(F, S, steps):
-    """S^k F for the steps k, ascending."""
-    for k in range(max(steps) + 1):
-        if k in steps:
+def expand(linked: LinkedRows, X, place: Place) -> np.ndarray:
+    """The blocks of rows X, in the dtype of X."""
+    F = _coordinates(linked, X)
+    if linked.n_neighbours:
+        S = graph.nearest(F, linked.coordinates, linked.n_neighbours)
+        return _joined([F, *(S @ Z for Z in np.asarray(linked.smoothed))], linked.lengths).astype(
+            X.dtype
+        )
+    together = np.vstack([linked.coordinates[place.kept], F])
+    S, steps = graph.normalized(place.A), linked.steps.tolist()
+    blocks = [block[len(place.kept) :] for block in _powers(together, S, steps)]
+    if linked.graph_axes is not None:
+        blocks.append(_on_graph_axes(linked, F, place))
+    return _joined(blocks, linked.lengths).astype(X.dtype)
+
+
+def content_of(X, weights, settings) -> tuple[LinkedRows, np.ndarray]:
+    """Principal directions of the rows, gaps filled, without blocks as yet; coordinates."""
+    filling, q = None, settings.n_components
+    if has_gaps(X):
+        state = gaps.fill(X.astype(float), weights, settings).ppca
+        filling = Filling(state.mean, state.W, float(state.noise[0]))
+        X = _filled(filling, X)
+    mean, rows = center(weighted(as_data(X), weights))
+    space = principal_space(mean, rows, n_directions(q), settings.rng, leading=q)
+    filling = filling or _filling_of(space, q)
+    empty = np.empty(0)
+    content = LinkedRows(np.asarray(mean), space.axes, empty, empty, empty, filling=filling)
+    F = _coordinates(content, X)
+    return content._replace(coordinates=F), F
+
+
+def _filling_of(space, q):
+    """PPCA in closed form, from the principal space of complete rows."""
+    d, lead = len(space.axes), space.variances[:q]
+    noise = max(space.total - lead.sum(), 0.0) / max(d - len(lead), 1)
+    noise = float(max(noise, RULE.rounding * space.total))
+    W = space.axes[:, :q] * np.sqrt(np.maximum(lead - noise, 0.0))
+    return Filling(np.asarray(space.mean, dtype=float), W, noise)
+
+
+def _coordinates(linked, X):
+    X = _filled(linked.filling, X) if has_gaps(X) else X
+    return np.asarray(as_data(X).less_mean(linked.mean) @ linked.axes, dtype=float)
+
+
+def _filled(filling, X):
+    state = observed.State(filling.W, filling.mean, np.array([filling.noise]))
+    return observed.fill(state, patterns.inputs(X.astype(float)))[0]
+
+
+def _powers(F, S, steps):
+    """S^t F for the steps t, ascending."""
+    for t in range(max(steps) + 1):
+        if t in steps:
             yield F
         F = S @ F
 
 
-def _side_by_side(blocks, lengths):
+def _neighbour_blocks(content, F, anchors, k, steps):
+    """Content with the graph of k nearest rows, and the blocks of all rows."""
+    S = graph.nearest(F, F[anchors], k)
+    powers = list(_powers(F[anchors], S[anchors], [t - 1 for t in steps if t > 0]))
+    E, lengths = _side_by_side([F, *(S @ Z for Z in powers)])
+    found = content._replace(
+        steps=np.array(steps), lengths=lengths, n_neighbours=k, smoothed=np.array(powers)
+    )
+    return found, E
+
+
+def _on_graph_axes(linked, F, place):
+    """Rows by whom they link to among the rows of the fit."""
+    own = place.own
+    if own is None:
+        shape = linked.coordinates.shape
+        same = F.shape == shape and np.allclose(F, linked.coordinates, atol=np.abs(F).max() * 1e-5)
+        own = np.arange(len(F)) if same else np.full(len(F), -1)
+    nodes = np.concatenate([place.kept, own])
+    known = nodes >= 0
+    return place.A[len(place.kept) :][:, known] @ linked.graph_axes[nodes[known]]
+
+
+def _side_by_side(blocks):
+    """The blocks of all rows, each of mean squared length one, and the lengths they had."""
+    lengths = np.array([np.sqrt(max(np.mean(np.sum(b**2, axis=1)), TINY)) for b in blocks])
+    return _joined(blocks, lengths), lengths
+
+
+def _joined(blocks, lengths):
     return np.hstack([block / length for block, length in zip(blocks, lengths, strict=True)])
 
 
-def expand(linked: LinkedRows, X, A, kept) -> np.ndarray:
-    """The blocks of rows X, in the dtype of X.
-
-    A links the rows ``kept`` of the fit and then those of X.
-    """
-    F = np.asarray(as_data(X).less_mean(linked.mean) @ linked.axes, dtype=float)
-    together = np.vstack([linked.coordinates[kept], F])
-    blocks = _blocks(together, graph.normalized(A), linked.steps.tolist())
-    new = [block[len(together) - len(F) :] for block in blocks]
-    return _side_by_side(new, linked.lengths).astype(X.dtype)
+@one_thread
+def _clearly_best(tried, outputs, weights):
+    """Number of the blocks of least loss; 0 unless they are clearly better than the first."""
+    counts = np.ones(len(tried[0])) if weights is None else weights
+    losses = [_losses(E, outputs, counts) for E in tried]
+    best = int(np.argmin([loss.mean() for loss in losses]))
+    gains = losses[0] - losses[best]
+    least = CLEARLY * gains.std() / np.sqrt(max(len(gains) - 1, 1))
+    return best if gains.mean() > least else 0
 
 
 def _losses(E, outputs, weights):

@@ -108,7 +108,7 @@ def distinct_rows(space: PrincipalSpace, outputs: Outputs) -> Labelled:
     sizes = np.einsum("ij,ij->i", F, F)
     order = np.argsort(sizes, kind="stable")
     F, sizes, weights, rows = F[order], sizes[order], weights[order], rows[order]
-    Y, observed, labels = outputs.rows(rows)
+    Y, observed, labels, _ = outputs.rows(rows)
     same = _same_as_before(F, sizes, np.where(observed, Y, np.inf))
     group = np.cumsum(np.r_[0, ~same]) if len(rows) else rows
     first = np.flatnonzero(np.diff(group, prepend=-1))
@@ -252,7 +252,7 @@ def number_losses(contest: Contest, trials) -> tuple[np.ndarray, np.ndarray]:
 
 def column_variances(labelled: Labelled) -> np.ndarray:
     """Variance of every output over the rows that have it."""
-    Y, observed, _ = labelled.outputs
+    Y, observed, *_ = labelled.outputs
     seen = labelled.weights[:, None] * observed
     total = np.maximum(seen.sum(axis=0), TINY)
     mean = np.sum(seen * Y, axis=0) / total
