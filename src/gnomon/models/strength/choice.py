@@ -4,7 +4,8 @@ Candidates are s = 0 and some strengths, on few and on all principal directions.
 
     loss          of rows that lose their label, relative to s = 0; see `trials`
     evidence      stage 1 finds the labels of rows left out better than chance, or the best
-                  candidate beats s = 0 on them by twice its error; otherwise s = 0
+                  candidate beats s = 0 on them by twice its error, or unlabelled rows show
+                  clusters that the labels tell apart; otherwise s = 0
     votes         every map votes for the class of its nearest labelled row, and stage 1 for the
                   nearest code vector. With the leading class and weight share^8 an unlabelled
                   row takes part in stage 1, and the maps of that vote again: pseudo-labels. A
@@ -18,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gnomon.models.strength.closed_form import PrincipalSpace, coordinates, weights_of
+from gnomon.models.strength.clusters import cluster_shares
 from gnomon.models.strength.completion import Outputs, Votes, complete_with_votes
 from gnomon.models.strength.rule import RULE, TINY
 from gnomon.models.strength.trials import (
@@ -117,7 +119,12 @@ def _by_classes(contest, outputs, rng):
     found = alone > RULE.finds_labels
     found = found or trial_evidence(contest.labelled, trials) > RULE.finds_in_trials
     first = _first_choice(contest, loss, error, apart, found)
-    if not len(unlabelled.rows) or (first.s == 0 and alone <= RULE.finds_surely):
+    if not len(unlabelled.rows):
+        return first
+    clusters = cluster_shares(unlabelled.F, contest.labelled.labels)
+    if clusters is not None:
+        share = clusters[len(contest.labelled.F) :]
+    elif first.s == 0 and alone <= RULE.finds_surely:
         return first
     return second_round(contest, unlabelled, share, first)
 

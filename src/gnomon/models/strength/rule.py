@@ -93,6 +93,17 @@ class Rule(NamedTuple):
     # Labels found so surely count even where the trials, which lack some of them, prefer s = 0.
     finds_surely: float = 3.5
 
+    # Clusters of unlabelled rows, where the labels alone are no evidence. They are sought on so
+    # many leading directions, with so many rows for each; two normal clusters closer than three
+    # deviations, and one that is not normal, are easily taken for each other.
+    cluster_directions: int = 10
+    rows_per_cluster_direction: int = 20
+    # So many rows show what there is, after some steps of EM from every start, more from the best.
+    cluster_rows: int = 500
+    cluster_trial_steps: int = 10
+    cluster_steps: int = 50
+    cluster_separation: float = 3.0
+
     # Votes: stage 1 counts as half of all maps together; by the power of its share of votes a
     # row without near unanimity hardly counts.
     weight_of_stage_one: float = 0.5

@@ -1,0 +1,87 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.stats import multivariate_normal
+
+from gnomon import SPPCA
+from gnomon.models.strength import clusters
+
+
+def long_classes(seed, gap=2.5, n=200, d=2):
+    """[YYTKW06], Figure 2: two classes apart along a direction of small variance, four labels."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat([0, 1], n // 2)
+    X = rng.standard_normal((n, d)) * np.r_[3.0, np.full(d - 1, 0.5)]
+    X[:, 1] += gap * y
+    labels = np.full(n, -1)
+    for c in (0, 1):
+        labels[rng.permutation(np.flatnonzero(y == c))[:2]] = c
+    return X, y, labels
+
+
+def angle(model):
+    axis = model.projection_[:, 0]
+    return np.degrees(np.arccos(min(abs(axis[1]) / np.linalg.norm(axis), 1)))
+
+
+def test_the_direction_that_splits_unlabelled_rows_is_found_from_four_labels():
+    angles = [angle(SPPCA(1).fit(*long_classes(seed)[::2])) for seed in range(10)]
+    assert np.median(angles) < 5
+    assert np.max(angles) < 20
+
+
+def split(F, labels):
+    order = np.argsort(labels < 0, kind="stable")
+    return F[order], labels[labels >= 0], order
+
+
+@pytest.mark.parametrize("d", [2, 5])
+def test_rows_without_clusters_give_no_evidence(d):
+    for seed in range(20):
+        X, _, labels = long_classes(seed, gap=0.0, d=d)
+        F, known, _ = split(X, labels)
+        assert clusters.cluster_shares(F, known) is None
+
+
+def test_shares_of_clusters_are_the_classes():
+    X, y, labels = long_classes(0, gap=4.0)
+    F, known, order = split(X, labels)
+    shares = clusters.cluster_shares(F, known)
+    assert np.mean(np.argmax(shares, axis=1) == y[order]) > 0.98
+    # Labels that cut across the clusters are no names of these.
+    F[[0, 2]] = F[[2, 0]]
+    assert clusters.cluster_shares(F, known) is None
+
+
+def test_the_posterior_is_that_of_a_mixture():
+    rng = np.random.default_rng(0)
+    F, P = rng.standard_normal((12, 3)), rng.dirichlet(np.ones(2), 12)
+    mixture = clusters.mixture_of(F, P)
+    joint = np.column_stack(
+        [
+            share * multivariate_normal(mean, mixture.covariance).pdf(F)
+            for share, mean in zip(mixture.shares, mixture.means, strict=True)
+        ]
+    )
+    found, log_likelihood = clusters.posterior(F, mixture)
+    assert_allclose(found, joint / joint.sum(axis=1, keepdims=True))
+    assert_allclose(log_likelihood, np.log(joint.sum(axis=1)).sum())
+    away = mixture.means[0] - mixture.means[1]
+    expected = np.sqrt(away @ np.linalg.solve(mixture.covariance, away))
+    assert_allclose(clusters.separation(mixture), expected)
+
+
+def test_em_of_the_mixture_ascends():
+    X, _, labels = long_classes(1, d=4)
+    F, known, _ = split(X, labels)
+    P = np.full((200, 2), 0.5) + 0.1 * np.random.default_rng(0).standard_normal((200, 1)) * [1, -1]
+    found = []
+    for _ in range(30):
+        P = np.vstack([np.eye(2)[known], P[4:]])
+        mixture = clusters.mixture_of(F, P)
+        P, _ = clusters.posterior(F, mixture)
+        joint = np.log(np.maximum(P[np.arange(4), known], 1e-300))
+        # Labelled rows count with their own class alone.
+        _, all_rows = clusters.posterior(F, mixture)
+        found.append(all_rows + joint.sum())
+    assert np.all(np.diff(found) > -1e-6)
