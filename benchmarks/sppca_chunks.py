@@ -1,4 +1,4 @@
-"""Chunks beside labels: what they add to SPPCA, and what wrong members cost.
+"""Chunks beside labels: what they add to SPPCA and DCAGM, and what wrong members cost.
 
 Some rows of each class have their label; every labelled row has four others in its chunk, which
 share its label. In half of the cases each of these is drawn from a chunk of another with
@@ -11,9 +11,10 @@ import argparse
 import warnings
 
 import numpy as np
+from sklearn.base import clone
 
 import supervision_sets as sets
-from gnomon import SPPCA
+from gnomon import DCAGM, SPPCA
 
 import measure
 
@@ -21,6 +22,8 @@ SETS = "digits wine breast yale usps lung vowel mfeat".split()
 LABELS = (2, 5)
 MEMBERS = 4
 WRONG = 0.2
+WORDS = {None: "labels", "right": "and chunks", "mixed": "and chunks, 20 % wrong"}
+CASES = [(m, c) for m in (SPPCA(10), DCAGM(random_state=0)) for c in (None, "right", "mixed")]
 
 
 def main():
@@ -42,15 +45,18 @@ def main():
     rows.append(["mean", *(f"{value:.3f}" for value in means)])
     measure.write(
         "sppca_chunks",
-        "Accuracy of SPPCA with labels, and with chunks of five around them",
-        ["set, labels a class", "labels", "and chunks", "and chunks, 20 % wrong"],
+        "Accuracy with labels, and with chunks of five around them",
+        [
+            "set, labels a class",
+            *(f"{type(m).__name__}, {WORDS[c]}" for m, c in CASES),
+        ],
         rows,
         [f"{options.repeats} draws, seeds {options.first} and following; ten components."],
     )
 
 
 def one(X, y, labels, seed):
-    """Accuracies without chunks, with right ones, with a fifth of their members wrong."""
+    """Accuracies of both models without chunks, with right ones, with a fifth of them wrong."""
     rng = np.random.default_rng(seed)
     known, chunks = draw(y, labels, rng)
     members = np.flatnonzero((chunks >= 0) & (known < 0))
@@ -59,11 +65,12 @@ def one(X, y, labels, seed):
     mixed[moved] = chunks[rng.permutation(moved)]
     hidden = known < 0
     scores = []
-    for groups in (None, chunks, mixed):
+    for model, groups in CASES:
+        given = {None: None, "right": chunks, "mixed": mixed}[groups]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = SPPCA(10).fit(X, known, chunks=groups)
-        scores.append(model.score(X[hidden], y[hidden]))
+            fitted = clone(model).fit(X, known, chunks=given)
+        scores.append(fitted.score(X[hidden], y[hidden]))
     return scores
 
 

@@ -367,7 +367,11 @@ def test_cells_that_a_spreadsheet_would_run_are_quoted(text, tmp_path):
         ("a,b\n1,2\n2,4\n3,7\n", ("--scale", "log"), "--scale 'log'; accepted are auto"),
         ("a,b\n1,2\n2,4\n3,7\n", ("--supervision", "1", "-m", "ppca"), "not for ppca"),
         ("a,b\n1,2\n2,4\n3,7\n", ("--links", "nowhere.csv"), "no file nowhere.csv"),
-        ("a,b\n1,2\n2,4\n3,7\n", ("--chunks", "b", "-m", "ppca"), "for dcagm, not for ppca"),
+        (
+            "a,b\n1,2\n2,4\n3,7\n",
+            ("--chunks", "b", "-m", "ppca"),
+            "for dcagm, sppca, kernel-sppca, not",
+        ),
         ("a,b\n1,2\n2,4\n3,7\n", ("--separator", ";;"), "';;'; one character is wanted"),
         (
             "a,b\n1.5,2\n2,3\n3,5\n4,4\n",
@@ -752,7 +756,7 @@ def test_a_table_is_read_for_the_task_of_the_fit(text, tmp_path, rng):
     assert "R²" in said.stdout
 
 
-def test_chunks_are_used_by_dcagm(text, tmp_path, rng):
+def test_chunks_are_used_by_sppca_and_dcagm(text, tmp_path, rng):
     codes = np.arange(60) % 2
     lines = [
         f"{a + 3 * c:.3f},{b:.3f},{'xy'[c] if i < 10 else ''},{i // 4 * 2 + c if i >= 10 else ''}"
@@ -761,7 +765,9 @@ def test_chunks_are_used_by_dcagm(text, tmp_path, rng):
     path = text("a,b,kind,batch\n" + "\n".join(lines))
     options = ("--target", "kind", "--chunks", "batch", "-k", "1")
     said = json.loads(run("fit", path, *options, "--out", tmp_path / "o", "--json").stdout)
-    assert said["model"] == "DCAGM"
+    assert said["model"] == "SPPCA"
+    options = (*options, "-m", "dcagm", "--out", tmp_path / "o", "--json")
+    assert json.loads(run("fit", path, *options).stdout)["model"] == "DCAGM"
 
 
 def test_links_are_used_by_prpca(text, tmp_path, rng):
@@ -1121,3 +1127,35 @@ def test_links_are_refused_where_they_have_no_place(linked, tmp_path):
     assert "the model was fitted without links" in line
     line = fails("fit", old, "--model", "sppca", "--id", "page", "--links", inner)
     assert "needs a --target" in line
+
+
+@pytest.fixture
+def clusters(tmp_path):
+    """Rows of six clusters in three classes, in noise, few labels, one gap, and groups."""
+    rng = np.random.default_rng(0)
+    cluster = np.arange(240) % 6
+    X = rng.standard_normal((240, 12)) + 1.6 * rng.standard_normal((6, 12))[cluster]
+    kind = np.array(["a", "b", "c"])[cluster % 3]
+    columns = {f"x{k}": X[:, k].round(3).astype(object) for k in range(12)}
+    columns["x0"][5] = ""
+    columns["kind"] = np.where(np.arange(240) < 30, kind, "")
+    columns["group"] = [f"{k}{i // 80}" if 30 <= i < 60 else "" for i, k in enumerate(kind)]
+    path = tmp_path / "clusters.csv"
+    cells = zip(*columns.values(), strict=True)
+    lines = [",".join(columns), *(",".join(map(str, row)) for row in cells)]
+    path.write_text("\n".join(lines) + "\n")
+    return path, kind
+
+
+def test_the_graph_of_nearest_rows_from_the_shell(clusters, tmp_path):
+    path, kind = clusters
+    known = ("--target", "kind", "--links", "neighbours", "--chunks", "group", "-k", "2")
+    out = tmp_path / "o"
+    run("fit", path, *known, "--out", out)
+    run("predict", out / "model.gnomon", path, "--out", tmp_path / "p.csv")
+    assert np.mean(np.array(rows(tmp_path / "p.csv")["predicted"]) == kind) > 0.9
+    run("report", out / "model.gnomon", path, "--out", tmp_path / "again.html")
+    line = fails("fit", path, *known, "-m", "ppca", "--out", out)
+    assert "--links is for sppca, kernel-sppca, not for ppca" in line
+    line = fails("fit", path, "--links", "neighbours", "--out", out)
+    assert "--links neighbours needs a --target" in line

@@ -18,6 +18,7 @@ from gnomon.estimators._targets import (
     permuted_labels,
     read_classes,
 )
+from gnomon.estimators.links import NEIGHBOURS
 from gnomon.estimators.selection import (
     LARGE,
     MARGIN,
@@ -31,6 +32,7 @@ __all__ = [
     "KINDS",
     "LARGE",
     "MARGIN",
+    "NEIGHBOURS",
     "SIZES",
     "SIZE_OF_LARGE",
     "Classes",

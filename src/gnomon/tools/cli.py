@@ -95,7 +95,10 @@ TimeLimit = Annotated[
 ]
 Seed = Annotated[int, typer.Option(help="Start of the random numbers.")]
 LinksFile = Annotated[
-    Path | None, typer.Option(help="File with a link per row: two names, perhaps a weight.")
+    Path | None,
+    typer.Option(
+        help="File with a link per row: two names, perhaps a weight; or the word neighbours."
+    ),
 ]
 NewLinks = Annotated[
     Path | None,

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 import gnomon
-from gnomon.estimators import LARGE, SIZE_OF_LARGE, SIZES, count
+from gnomon.estimators import LARGE, NEIGHBOURS, SIZE_OF_LARGE, SIZES, count
 from gnomon.exceptions import TableError
 from gnomon.tools import modelfile, prepare, write
 from gnomon.tools.compare.held_out import by_short_name, describe, held_out
@@ -86,7 +86,7 @@ def _fitted(console, asked, ready, until):
             options["time_limit"] = max(until.left, MOMENT) * CHOOSING_SHARE
         model, choice = choose_model(asked, ready, console.note, **options)
     linked = ready.links is not None
-    X = fill_gaps(model, ready.X, ready.recipe, console.note, linked=linked)
+    X = fill_gaps(model, ready.X, ready.recipe, console.note)
     with console.stage(f"fitting {type(model).__name__}") as tell, console.warnings_as_notes():
         if "callback" in model.get_params():
             model.set_params(callback=lambda n_iter, *_: _watch(tell, n_iter, until))
@@ -221,8 +221,7 @@ def _opened(console, model_path, path, reading):
     with console.stage(f"reading {path}"):
         table = prepare.open_for(saved, path, console.note, **reading)
         X = apply(saved.recipe, table, console.note)
-    linked = getattr(saved.model, "links_used_", False)
-    X = fill_gaps(saved.model, X, saved.recipe, console.note, linked=linked)
+    X = fill_gaps(saved.model, X, saved.recipe, console.note)
     known = saved.asked.id if saved.asked.id in table.names else None
     return saved, table, X, prepare.row_names(table, known, X.shape[0])
 
@@ -262,7 +261,7 @@ def _compared(console, ready, seed, sizes, **options):
             **options,
             target=ready.kind,
             n_components=sizes,
-            links=ready.links,
+            links=None if ready.links == NEIGHBOURS else ready.links,
             chunks=ready.chunks,
             random_state=seed,
             progress="auto" if console.is_talking else False,
@@ -277,8 +276,7 @@ def report(console, *, model_path, path, out, reading, links=None, time_limit=No
         table = prepare.open_for(saved, path, console.note, **reading)
         ready, asked = prepare.prepare_again(saved, table, console.note)
     graph = prepare.graph_of(saved, links, ready.ids, console.note)
-    linked = getattr(saved.model, "links_used_", False)
-    X = fill_gaps(saved.model, ready.X, saved.recipe, console.note, linked=linked)
+    X = fill_gaps(saved.model, ready.X, saved.recipe, console.note)
     if graph is not None:
         ready = ready._replace(links=graph.links.subset(graph.nodes))
     score = _score(console, saved.model, X, ready, asked, until)
@@ -374,8 +372,6 @@ def _name(asked, ready):
         return asked.model.lower()
     if ready.links is not None:
         return "prpca" if ready.y is None else "sppca"
-    if ready.chunks is not None:
-        return "dcagm"
     return "ppca" if ready.y is None else "sppca"
 
 
@@ -388,9 +384,12 @@ def _check(name, asked, ready):
         what = "numbers" if ready.kind == "numeric" else "yes and no"
         held = f"{', '.join(map(repr, asked.targets))} hold{'s' * (len(asked.targets) == 1)}"
         raise TableError(f"--model dcagm predicts classes; {held} {what}")
-    if asked.links is not None and ready.y is None and name in LINKED:
-        raise TableError(f"--links with {name} needs a --target, by which links are judged")
-    for option, only in (("links", ("prpca", *LINKED)), ("chunks", ("dcagm",))):
+    judged = name in LINKED or asked.links == NEIGHBOURS
+    if asked.links is not None and ready.y is None and judged:
+        what = NEIGHBOURS if asked.links == NEIGHBOURS else f"with {name}"
+        raise TableError(f"--links {what} needs a --target, by which links are judged")
+    joined = LINKED if asked.links == NEIGHBOURS else ("prpca", *LINKED)
+    for option, only in (("links", joined), ("chunks", ("dcagm", *LINKED))):
         if getattr(asked, option) is not None and name not in only:
             raise TableError(f"--{option} is for {', '.join(only)}, not for {name}")
 
@@ -450,6 +449,6 @@ def extra_inputs(model, ready: PreparedTable) -> dict:
     more = {}
     if ready.links is not None and type(model).__name__ in ("PRPCA", "SPPCA", "KernelSPPCA"):
         more["links"] = ready.links
-    if ready.chunks is not None and type(model).__name__ == "DCAGM":
+    if ready.chunks is not None and type(model).__name__ in ("DCAGM", "SPPCA", "KernelSPPCA"):
         more["chunks"] = ready.chunks
     return more

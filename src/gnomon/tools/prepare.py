@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import get_tags
 
 import gnomon
-from gnomon.estimators import count, kind_of, labelled_rows
+from gnomon.estimators import NEIGHBOURS, count, kind_of, labelled_rows
 from gnomon.exceptions import ModelFileError, TableError
 from gnomon.linalg.data import has_gaps
 from gnomon.tools import modelfile
@@ -111,6 +111,7 @@ def read_question(asked) -> Question:
     question = Question(**asked)
     return question._replace(
         target=_one_or_several(question.target),
+        links=NEIGHBOURS if str(question.links) == NEIGHBOURS else question.links,
         components=read_number("--components", question.components, int),
         supervision=read_number("--supervision", question.supervision, float),
     )
@@ -147,7 +148,8 @@ def named_rows(table: Table, asked: Question, note) -> Question:
 
     A column that is asked for is taken; links name rows by number where none is.
     """
-    if asked.id is not None or asked.links is not None or table.streamed or table.features:
+    linked = asked.links not in (None, NEIGHBOURS)
+    if asked.id is not None or linked or table.streamed or table.features:
         return asked
     used = {*asked.targets, asked.chunks, *asked.ignore}
     for name in table.names:
@@ -195,7 +197,8 @@ def prepare_again(saved: SavedModel, table: Table, note) -> tuple[PreparedTable,
         asked = asked._replace(target=None)
     ids = row_names(table, asked.id, X.shape[0])
     gaps = gap_counts(saved.recipe, X)
-    again = PreparedTable(X, y, kind, ids, None, None, saved.recipe, gaps, table.reading)
+    links = NEIGHBOURS if asked.links == NEIGHBOURS else None
+    again = PreparedTable(X, y, kind, ids, None, links, saved.recipe, gaps, table.reading)
     return again, asked
 
 
@@ -215,14 +218,12 @@ def without_gaps(X, recipe: Recipe):
     return np.where(np.isnan(X), means, X)
 
 
-def fill_gaps(model, X, recipe, note, *, linked=False):
+def fill_gaps(model, X, recipe, note):
     """X as the model takes it: one that takes no gaps gets column means of the fit, and a note."""
-    takes = get_tags(model).input_tags.allow_nan and not (linked and hasattr(model, "predict"))
-    if takes or not has_gaps(X):
+    if get_tags(model).input_tags.allow_nan or not has_gaps(X):
         return X
     filled = count(sum(gap_counts(recipe, X).values()), "was", "were")
-    how = " beside links" if linked else ""
-    note(f"{type(model).__name__} takes no gaps{how}; {filled} filled with column means")
+    note(f"{type(model).__name__} takes no gaps; {filled} filled with column means")
     return without_gaps(X, recipe)
 
 
@@ -249,7 +250,7 @@ def save_fit(model, path, ready: PreparedTable, asked: Question, facts=None):
     question = asked._replace(links=links, task=ready.kind or asked.task)._asdict()
     notes: dict = {"recipe": ready.recipe.to_notes(), "question": question}
     notes |= {"reading": ready.reading.changed(), "fit": facts or {}}
-    if ready.links is not None:
+    if isinstance(ready.links, gnomon.Links):
         notes["nodes"] = [str(name) for name in ready.ids]
     return modelfile.save(model, path, notes=notes)
 
@@ -433,6 +434,8 @@ def _chunk_ids(column):
 
 
 def _read_links(path, ids):
+    if path == NEIGHBOURS:
+        return NEIGHBOURS
     edges = open_table(path)
     if len(edges.names) < 2:
         raise TableError(f"{path} has one column; two with the names of linked rows are wanted")

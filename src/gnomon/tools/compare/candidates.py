@@ -28,7 +28,8 @@ class Candidate(NamedTuple):
     ``learns`` holds the kinds of y that shape its map (c classes, n numbers, m multilabel);
     ``unlabelled`` says that rows without label take part; ``nested``, that the leading columns
     of a large fit are the small fit; ``picture``, that a fit is so slow that only the smallest
-    number of components is tried; ``widest`` and ``most_rows`` bound what it can bear.
+    number of components is tried; ``by_neighbours``, that the graph of nearest rows takes the
+    place of links; ``widest`` and ``most_rows`` bound what it can bear.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Candidate(NamedTuple):
     sparse: bool = False
     nested: bool = False
     needs_links: bool = False
+    by_neighbours: bool = False
     takes_chunks: bool = False
     below_classes: bool = False
     picture: bool = False
@@ -116,21 +118,28 @@ FILTER_SETTINGS = {"relation": "filter"}
 # Content of single rows is trusted less where the embedding feeds a predictor.
 LEARNT_SETTINGS = {"relation": "learnt", "temper": 10.0, "random_state": 0}
 
+# What SPPCA can take, with whatever graph.
+SUPERVISED: dict[str, Any] = {
+    "learns": "cnm",
+    "unlabelled": True,
+    "gaps": True,
+    "sparse": True,
+    "takes_chunks": True,
+}
+
 GNOMON = (
     Candidate("PPCA", "gnomon.PPCA", gaps=True, sparse=True),
+    Candidate("SPPCA", "gnomon.SPPCA", SEEDED, **SUPERVISED),
+    Candidate("SPPCA neighbours", "gnomon.SPPCA", SEEDED, by_neighbours=True, **SUPERVISED),
     Candidate(
-        "SPPCA", "gnomon.SPPCA", SEEDED, learns="cnm", unlabelled=True, gaps=True, sparse=True
-    ),
-    Candidate("KernelSPPCA", "gnomon.KernelSPPCA", learns="cnm", unlabelled=True, most_rows=2500),
-    Candidate(
-        "SPPCA with links",
-        "gnomon.SPPCA",
-        SEEDED,
+        "KernelSPPCA",
+        "gnomon.KernelSPPCA",
         learns="cnm",
         unlabelled=True,
-        needs_links=True,
-        sparse=True,
+        takes_chunks=True,
+        most_rows=2500,
     ),
+    Candidate("SPPCA with links", "gnomon.SPPCA", SEEDED, needs_links=True, **SUPERVISED),
     Candidate("PRPCA", "gnomon.PRPCA", PAPER_SETTINGS, needs_links=True, sparse=True),
     Candidate("PRPCA filter", "gnomon.PRPCA", FILTER_SETTINGS, needs_links=True, sparse=True),
     Candidate("PRPCA learnt", "gnomon.PRPCA", LEARNT_SETTINGS, needs_links=True, sparse=True),

@@ -93,7 +93,7 @@ def held_out(model, X, y, kind, *, tell=lambda text: None, until=None, **known) 
     """
     names, seconds, links = known.get("names", ()), known.get("seconds", 0.0), known.get("links")
     chunks = known.get("chunks")
-    if links is None:
+    if links is None or isinstance(links, str):
         X, y, chunks = _sample(X, y, kind, chunks)
     watch = _Watch(tell, until or Deadline(), seconds)
     with warnings.catch_warnings():

@@ -270,7 +270,7 @@ def _why_size(rows):
     return f"Number of components: {reason}"
 
 
-def refit_code(pipeline: Pipeline, *, learns: bool, uses_links: bool, uses_chunks: bool) -> str:
+def refit_code(pipeline: Pipeline, *, learns: bool, links: str, uses_chunks: bool) -> str:
     """Code that builds the pipeline and fits it to X and y."""
     steps = [step for _, step in pipeline.steps]
     imports = {line for step in steps for line in _imports(step)}
@@ -279,10 +279,12 @@ def refit_code(pipeline: Pipeline, *, learns: bool, uses_links: bool, uses_chunk
     model = "\n".join(["make_pipeline(", *lines, ")"])
     name = type(steps[-1]).__name__.lower()
     arguments = ["X", "y"] if learns else ["X"]
+    arguments += [f"{name}__links={links}"] if links else []
     arguments += [f"{name}__chunks=chunks"] if uses_chunks else []
-    fit = f"Z = model.fit({', '.join(arguments)}).transform(X)"
-    if uses_links:
-        fit = f"Z = model.fit_transform(X, {name}__links=links)"
+    # A model of links given wants them for its rows again, the graph of nearest rows does not.
+    given = links == "links"
+    fit = f"fit_transform({', '.join(arguments)})" if given else f"fit({', '.join(arguments)})"
+    fit = f"Z = model.{fit}" if given else f"Z = model.{fit}.transform(X)"
     return "\n".join([*sorted(imports), "", f"model = {model}", fit, ""])
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gnomon.estimators import check_integer, check_real
+from gnomon.estimators import NEIGHBOURS, check_integer, check_real
 from gnomon.tools.compare import scoring, standing
 from gnomon.tools.compare.candidates import make_pipeline_for
 from gnomon.tools.compare.result import Comparison, CurvePoint, recommend, refit_code
@@ -197,9 +197,14 @@ def _refit(problem, done, leader):
     return pipeline, refit_code(
         pipeline,
         learns=problem.kind[0] in candidate.learns,
-        uses_links=candidate.needs_links,
+        links=_links_in_code(candidate),
         uses_chunks=candidate.takes_chunks and problem.chunks is not None,
     )
+
+
+def _links_in_code(candidate):
+    """What the code that fits a candidate gives as its links, if anything."""
+    return "links" if candidate.needs_links else repr(NEIGHBOURS) * candidate.by_neighbours
 
 
 def _curve(problem, done) -> list[CurvePoint]:

@@ -17,7 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 
-from gnomon.estimators import check_integer, permuted_labels, smallest_good, take_rows
+from gnomon.estimators import (
+    NEIGHBOURS,
+    check_integer,
+    permuted_labels,
+    smallest_good,
+    take_rows,
+)
 from gnomon.tools.compare import scoring
 from gnomon.tools.compare.candidates import Candidate, choose, make_pipeline_for, sizes_for
 from gnomon.tools.compare.scoring import Deadline, Problem, row_sums
@@ -185,8 +191,11 @@ def _fit_parameters(problem, trial, rows):
     extra = {}
     if trial.candidate.needs_links:
         extra |= {"model__links": problem.links, "model__sample_index": rows}
+    if trial.candidate.by_neighbours:
+        extra["model__links"] = NEIGHBOURS
     # Chunks know the real classes, so they would contradict shuffled labels.
-    if trial.candidate.takes_chunks and problem.chunks is not None and trial.labels != "permuted":
+    has_chunks = problem.chunks is not None and problem.kind == "classes"
+    if trial.candidate.takes_chunks and has_chunks and trial.labels != "permuted":
         extra["model__chunks"] = problem.chunks[rows]
     return extra
 
