@@ -21,6 +21,7 @@ _HOMES: dict[str, str] = {
     "BSDR": "gnomon.estimators.bsdr",
     "BSDRRegressor": "gnomon.estimators.bsdr_regressor",
     "MultinomialProbit": "gnomon.estimators.probit",
+    "NeighbourLayout": "gnomon.estimators.neighbour_layout",
     "PPCA": "gnomon.estimators.ppca",
     "DCAGM": "gnomon.estimators.dcagm",
     "chunks_from_pairs": "gnomon.estimators.chunks",

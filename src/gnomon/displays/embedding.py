@@ -3,8 +3,10 @@
 import numpy as np
 
 from gnomon.displays import layers, style
-from gnomon.estimators import check_option
+from gnomon.estimators import NEIGHBOURS, check_option
+from gnomon.estimators.neighbour_layout import NeighbourLayout
 
+LAYOUTS = ("axes", NEIGHBOURS)
 UNCERTAINTIES = ("auto", "ellipses", "density", "none")
 
 
@@ -34,11 +36,17 @@ class EmbeddingDisplay:
         Classes predicted on a grid.
     components : tuple of two ints, default=(0, 1)
         Which columns of the embedding are drawn.
+    layout : {"axes", "neighbours"} or NeighbourLayout, default="axes"
+        What the plane shows: two components, or all of them in a `NeighbourLayout`, where near
+        points are near on the whole map; a fitted one places these points on the picture of
+        others. The page on maps and pictures says what each can show.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
         Where it was drawn.
+    layout_ : NeighbourLayout or None
+        The layout, which other rows can be placed on.
     points_ : list of PathCollection
         Unlabelled points first, then one collection for each class.
     ellipses_ : EllipseCollection or None
@@ -76,6 +84,7 @@ class EmbeddingDisplay:
         mixture=None,
         regions=None,
         components=(0, 1),
+        layout="axes",
     ):
         self.embedding = embedding
         self.y = y
@@ -85,6 +94,7 @@ class EmbeddingDisplay:
         self.mixture = mixture
         self.regions = regions
         self.components = components
+        self.layout = layout
 
     @classmethod
     def from_estimator(
@@ -98,6 +108,7 @@ class EmbeddingDisplay:
         links=None,
         mixture=False,
         regions=False,
+        layout="axes",
         ax=None,
         **plot,
     ):
@@ -121,6 +132,8 @@ class EmbeddingDisplay:
             Outline the Gaussians of a mixture model such as ``DCAGM``.
         regions : bool, default=False
             Colour the plane by the class predicted; further components stay at their mean.
+        layout : {"axes", "neighbours"} or NeighbourLayout, default="axes"
+            What the plane shows; see the class.
         ax : matplotlib Axes, default=None
             Where to draw; a new figure if None.
         **plot
@@ -139,6 +152,7 @@ class EmbeddingDisplay:
             links=links,
             mixture=layers.mixture_of(estimator) if mixture else None,
             components=components,
+            layout=layout,
         )
         if regions:
             pair = _two_components(components, Z, "regions")
@@ -146,12 +160,14 @@ class EmbeddingDisplay:
         return display.plot(ax, **plot)
 
     @classmethod
-    def from_data(cls, embedding, y=None, *, ax=None, covariance=None, links=None, **plot):
+    def from_data(
+        cls, embedding, y=None, *, ax=None, covariance=None, links=None, layout="axes", **plot
+    ):
         """Draw a given embedding, of any method.
 
         Parameters
         ----------
-        embedding, y, covariance, links
+        embedding, y, covariance, links, layout
             See the class.
         ax : matplotlib Axes, default=None
             Where to draw; a new figure if None.
@@ -163,7 +179,8 @@ class EmbeddingDisplay:
         EmbeddingDisplay
         """
         Z = np.asarray(embedding, dtype=float)
-        return cls(Z, y=y, covariance=covariance, links=links).plot(ax, **plot)
+        display = cls(Z, y=y, covariance=covariance, links=links, layout=layout)
+        return display.plot(ax, **plot)
 
     def plot(
         self,
@@ -182,8 +199,9 @@ class EmbeddingDisplay:
         ax : matplotlib Axes, default=None
             Where to draw; a new figure if None.
         uncertainty : {"auto", "ellipses", "density", "none"}, default="auto"
-            Ellipses up to 2,000 points and a density above, one of them, or nothing. Where all
-            of many points share one covariance, one ellipse in the corner says it.
+            Ellipses up to 2,000 points and a density above (in a neighbour layout nothing), one
+            of them, or nothing. Where all of many points share one covariance, one ellipse in
+            the corner says it.
         level : float, default=0.68
             Probability that a point lies inside its ellipse.
         class_ellipses : bool, default=False
@@ -199,7 +217,11 @@ class EmbeddingDisplay:
         """
         check_option("uncertainty", uncertainty, UNCERTAINTIES)
         target = style.read_target(self.y, len(self.embedding))
-        Z, covariance = self._plane(target)
+        self.layout_ = self._laid_out()
+        if self.layout_ is None:
+            Z, covariance = self._plane(target)
+        else:
+            Z, covariance = self._positions(uncertainty)
         self.ax_ = style.axes_or_new(ax)
         self.figure_ = self.ax_.figure
         self._draw_behind(Z, target)
@@ -208,6 +230,29 @@ class EmbeddingDisplay:
         self._draw_outlines(Z, target, class_ellipses or hidden, level)
         self._finish(target, legend and not hidden)
         return self
+
+    def _laid_out(self):
+        """The layout of all components, fitted now if it is not; None where two are drawn."""
+        given = self.layout
+        if not isinstance(given, NeighbourLayout):
+            check_option("layout", given, LAYOUTS)
+            given = None if given == "axes" else NeighbourLayout().fit(self.embedding)
+        if given is None:
+            return None
+        refused = {"mixture": self.mixture, "regions": self.regions}
+        refused["components"] = None if tuple(self.components) == (0, 1) else self.components
+        for name, value in refused.items():
+            if value is not None:
+                raise ValueError(f"{name} is for layout='axes'; {NEIGHBOURS!r} shows no two axes")
+        return given
+
+    def _positions(self, uncertainty):
+        """Where the layout has the points, and the covariances of that where they are drawn."""
+        Z, covariance = self.layout_.transform(self.embedding), None
+        wanted = uncertainty != "none" and (uncertainty != "auto" or len(Z) <= layers.MANY_POINTS)
+        if self.covariance is not None and wanted:
+            covariance = self.layout_.covariance(self.embedding, self.covariance)
+        return Z, covariance
 
     def _plane(self, target):
         """The two coordinates drawn and their covariance; one component is drawn against y."""
@@ -273,6 +318,23 @@ class EmbeddingDisplay:
             self.mixture_ = layers.draw_mixture(self.ax_, self.mixture, pair, names, level)
 
     def _finish(self, target, legend):
+        if self.layout_ is None:
+            self._name_axes(target)
+        else:
+            size = self.embedding.shape[1]
+            self.ax_.set_xlabel(f"neighbour layout of {size} components: only nearness counts")
+            self.ax_.set(xticks=[], yticks=[])
+            self.ax_.set_aspect("equal", adjustable="datalim")
+        self.ax_.autoscale_view()
+        if self.regions is not None:
+            x, y = self.regions.x, self.regions.y
+            self.ax_.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
+            self.ax_.set_aspect("equal", adjustable="box")
+        style.tidy(self.ax_)
+        if legend and style.has_classes(target):
+            style.add_legend(self.ax_)
+
+    def _name_axes(self, target):
         pair = _pair(self.components, self.embedding)
         self.ax_.set_xlabel(f"component {pair[0] + 1}")
         if len(pair) == 2:
@@ -282,14 +344,6 @@ class EmbeddingDisplay:
             self.ax_.set_yticks([])
         else:
             self.ax_.set_ylabel("y")
-        self.ax_.autoscale_view()
-        if self.regions is not None:
-            x, y = self.regions.x, self.regions.y
-            self.ax_.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
-            self.ax_.set_aspect("equal", adjustable="box")
-        style.tidy(self.ax_)
-        if legend and style.has_classes(target):
-            style.add_legend(self.ax_)
 
 
 def _posterior_covariance(estimator, X):
