@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -100,6 +101,8 @@ class Rows(NamedTuple):
 def umap(X, seed, codes=None):
     from umap import UMAP
 
+    # Its neighbour search knows SciPy's sparse matrices only.
+    X = sparse.csr_matrix(X) if sparse.issparse(X) else X
     with warnings.catch_warnings(action="ignore"):
         return UMAP(random_state=seed, n_jobs=1).fit_transform(X, codes)
 
@@ -184,9 +187,8 @@ def by_task(name, title, methods, tasks, note):
     rows.append([f"largest gap to {methods[peer]}", *(f"{v:+.3f}" for v in gaps.max(axis=0))])
     ahead = (cells.round(3) < cells[:, [peer]].round(3)).sum(axis=0)
     rows.append([f"tasks ahead of {methods[peer]}", *(f"{v} of {len(cells)}" for v in ahead)])
-    measure.write(
-        name, title, ["set, labels a class", *methods], rows, [f"{note}; all rows take part."]
-    )
+    notes = [f"{note}; all rows take part."]
+    measure.write(name, title, ["set, labels a class", *methods], rows, notes)
 
 
 def by_kind(tasks, note):
@@ -206,7 +208,7 @@ def by_kind(tasks, note):
         rows,
         [
             note,
-            f"PCA, SPPCA, LDA and PLS: nearest labelled row on a map of {SIZE}; layout and UMAP: in "
+            f"PCA, SPPCA, LDA, PLS: nearest labelled row on a map of {SIZE}; layout and UMAP: in "
             "the plane; the last two medians: predictions. A worst case is that of one task.",
         ],
     )

@@ -80,7 +80,7 @@ def test_equal_rows_have_one_place(digits):
 
 
 def test_of_many_rows_some_are_laid_out_and_the_others_placed(digits):
-    Z, y, _ = digits
+    Z, *_ = digits
     layout = NeighbourLayout(max_rows=200).fit(Z)
     assert layout.positions_.shape == (200, 2)
     P = layout.transform(Z)
@@ -101,9 +101,9 @@ def test_a_covariance_for_all_rows_is_one_for_each(digits, layout):
 
 
 def test_the_spread_follows_the_direction_of_the_doubt():
-    """Two groups far apart: doubt about which of them a row belongs to points from one to the other."""
+    """Two groups far apart: doubt to which of them a row belongs points along their distance."""
     rng = np.random.default_rng(0)
-    Z = np.vstack([rng.normal(size=(40, 3)), rng.normal(size=(40, 3)) + [30, 0, 0]])
+    Z = np.vstack([rng.normal(size=(40, 3)), rng.normal(size=(40, 3)) + np.array([30, 0, 0])])
     layout = NeighbourLayout(10.0).fit(Z)
     P = layout.transform(Z)
     along = P[40:].mean(axis=0) - P[:40].mean(axis=0)

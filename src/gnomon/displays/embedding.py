@@ -4,9 +4,8 @@ import numpy as np
 
 from gnomon.displays import layers, style
 from gnomon.estimators import NEIGHBOURS, check_option
-from gnomon.estimators.neighbour_layout import NeighbourLayout
+from gnomon.estimators.neighbour_layout import LAYOUTS, NeighbourLayout
 
-LAYOUTS = ("axes", NEIGHBOURS)
 UNCERTAINTIES = ("auto", "ellipses", "density", "none")
 
 

@@ -9,6 +9,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 from gnomon.estimators._door import check_integer, check_real, repeatable
+from gnomon.estimators.links import NEIGHBOURS
+
+# What the plane of a picture shows: two axes of the map, or all of them by their neighbours.
+LAYOUTS = ("axes", NEIGHBOURS)
 
 # t-SNE starts this small, as scikit-learn's own start from principal components does: rows then
 # find their neighbours before they repel each other.
