@@ -77,6 +77,10 @@ READING = {
     "transpose": Annotated[
         bool | None, typer.Option("--transpose/--no-transpose", help="Rows are the features.")
     ],
+    "max_growth": Annotated[
+        float | None,
+        typer.Option(help="How many times its size a file may take in memory; 200 if not given."),
+    ],
 }
 Task = Annotated[
     str, typer.Option(help="What the target is: auto, classes, numeric or multilabel.")
