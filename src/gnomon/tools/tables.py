@@ -114,8 +114,11 @@ class Table(NamedTuple):
 
     def column(self, name) -> pa.ChunkedArray:
         """A whole column."""
-        self.check(name)
-        parts = [batch.columns[name] for batch in self.batches()]
+        try:
+            parts = [batch.columns[name] for batch in self.batches()]
+        except KeyError:
+            self.check(name)
+            raise
         chunks = [chunk for part in parts for chunk in part.chunks]
         return pa.chunked_array(chunks, parts[0].type)
 
