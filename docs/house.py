@@ -29,7 +29,7 @@ LIMITS = {
     "SPPCA": 14,
     "SPPCA by likelihood": 14,
     "SPPCA by likelihood, large X": 14,
-    "KernelSPPCA": 14,
+    "KernelSPPCA": 15,
     "PRPCA, learnt": 14,
     "DCAGM": 14,
     "BSDR": 15,
