@@ -87,3 +87,14 @@ def test_too_few_labels_are_said_to_be_so(rows):
     progress = Learner(X, ["a", "b", "c"]).progress(labelled(y, 2))
     assert np.isnan(progress.accuracy)
     assert progress.few == ("a", "b", "c")
+
+
+def test_rows_that_were_skipped_are_not_offered_again(rng):
+    X = rng.normal(size=(40, 4))
+    learner = Learner(X, ["a", "b"])
+    labels = np.full(40, -1)
+    first = [suggestion.row for suggestion in learner.update(labels).queue]
+    skipped = np.isin(np.arange(40), first)
+    later = [suggestion.row for suggestion in learner.update(labels, skipped=skipped).queue]
+    assert later
+    assert not set(later) & set(first)

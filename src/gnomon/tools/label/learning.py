@@ -100,17 +100,21 @@ class Learner:
         self.random_state = random_state
         gaps = not issparse(X) and has_gaps(np.asarray(X))
         self._whole = _filled(X) if gaps else X
+        self.fitted = None
         self._last: State | None = None
         self._progress: Progress | None = None
 
-    def update(self, labels, chunks=None) -> State:
-        """The state with these labels (codes, -1 unlabelled) and chunks (numbers, -1 none)."""
+    def update(self, labels, chunks=None, skipped=None) -> State:
+        """The state with these labels (codes, -1 unlabelled) and chunks (numbers, -1 none).
+
+        Rows of the mask ``skipped`` are not in the queue. ``fitted`` is then the model of the map.
+        """
         labels = np.asarray(labels)
-        fitted = self._fit(labels, chunks)
+        self.fitted = fitted = self._fit(labels, chunks)
         Z, covariances = _placed(fitted, self.X)
         Z, sd, moved = self._aligned(Z, covariances)
         P = self._probabilities(fitted, labels)
-        queue = self._queue(Z, P, labels)
+        queue = self._queue(Z, P, labels, skipped)
         version = 1 if self._last is None else self._last.version + 1
         surprising = self._still_surprising(labels)
         self._last = State(
@@ -174,11 +178,12 @@ class Learner:
         away = np.sum((Z - before) ** 2, axis=1)
         return Z, np.sqrt(variances), float(np.mean(away > variances.sum(axis=1)))
 
-    def _queue(self, Z, P, labels):
+    def _queue(self, Z, P, labels, skipped):
         names = tuple(self._name(c) for c in range(P.shape[1]))
         seen = len(np.unique(labels[labels >= 0]))
         rule = self.rule if seen > 1 else "coverage"
-        view = View(Z, P if seen > 1 else None, labels >= 0, names)
+        passed = labels >= 0 if skipped is None else (labels >= 0) | skipped
+        view = View(Z, P if seen > 1 else None, passed, names)
         return choose(view, n=QUEUE, rule=rule, rng=np.random.default_rng(self.random_state))
 
     def _still_surprising(self, labels):
