@@ -18,7 +18,7 @@ BY_STEPS = {
     "PPCA": {"solver": "em"},
     "SPPCA": {"supervision": "likelihood", "solver": "em"},
     "KernelSPPCA": {"supervision": "likelihood"},
-    "PRPCA": {"solver": "em"},
+    "PRPCA": {"relation": "paper", "solver": "em"},
 }
 
 

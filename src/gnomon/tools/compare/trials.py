@@ -323,12 +323,17 @@ def run_trials(problem, planned, evaluator, settings: Settings, known=()) -> Run
                 costs[done[-1].model, done[-1].n_components] = done[-1].elapsed
                 advance(f"{done[0].model}, split {done[0].split + 1}")
         except KeyboardInterrupt:
-            if not (settings.keeps_interrupted and (outcomes or known)):
-                raise
+            _check_kept(settings, outcomes or known)
             stopped = INTERRUPTED
     if not stopped and (late or any(o.error == LATE for o in outcomes)):
         stopped = f"the time limit of {until.seconds:g} s was reached"
     return Runs(outcomes, stopped)
+
+
+def _check_kept(settings, outcomes):
+    """Hand an interruption on where nothing is done, or whoever asked keeps no part."""
+    if not (settings.keeps_interrupted and outcomes):
+        raise KeyboardInterrupt
 
 
 def _pilot(problem, trial, evaluator, until):
