@@ -18,6 +18,7 @@ _HOMES: dict[str, str] = {
     "retrieval_score": "gnomon.tools.retrieval",
     "retrieve": "gnomon.tools.retrieval",
     "save": "gnomon.tools.modelfile",
+    "suggest": "gnomon.tools.suggest",
     "BSDR": "gnomon.estimators.bsdr",
     "BSDRRegressor": "gnomon.estimators.bsdr_regressor",
     "MultinomialProbit": "gnomon.estimators.probit",

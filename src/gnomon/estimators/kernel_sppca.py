@@ -175,7 +175,9 @@ class KernelSPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, Measur
         q = check_integer("n_components", self.n_components, low=1, high=n, high_is=", the rows")
         rng = repeatable(self.random_state)
         settings = strength.Settings(q, self.supervision, False, self.max_iter, self.tol, rng)
-        targets, chunks = share_targets(read_targets(y, n, self.target), chunks, X, None, settings)
+        targets = read_targets(y, n, self.target)
+        if chunks is not None:
+            targets, chunks = share_targets(targets, chunks, X, None, settings)
         self._forget("links_used_", "linked_rows_", "sample_index_")
         if links is not None:
             if self.kernel == "precomputed":

@@ -503,7 +503,8 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
             X, weights = take_rows(X, counts), weights[counts]
             y, chunks = (None if v is None else take_rows(as_array(v), counts) for v in (y, chunks))
         targets = read_targets(y, X.shape[0], self.target, weights)
-        targets, chunks = share_targets(targets, chunks, X, weights, settings)
+        if chunks is not None:
+            targets, chunks = share_targets(targets, chunks, X, weights, settings)
         Y, observed, coding, labels = targets
         return Problem(X, Y, observed, labels, weights, chunks), coding
 

@@ -1,0 +1,236 @@
+"""What a labelling session learns from its labels: the map, the next rows, how far it has come.
+
+Pure computation, to be called from a thread: `Learner.update` refits after each label and is
+fast; `Learner.progress` cross-validates, takes seconds, and can be called less often.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import orthogonal_procrustes
+from scipy.sparse import issparse
+
+from gnomon.estimators import n_rows, take_rows
+from gnomon.estimators.dcagm import DCAGM
+from gnomon.estimators.ppca import PPCA
+from gnomon.estimators.sppca import SPPCA
+from gnomon.linalg.data import has_gaps
+from gnomon.tools.compare.held_out import held_out
+from gnomon.tools.compare.scoring import code_problem, labelled_splits
+from gnomon.tools.suggest import Suggestion, View, choose
+
+MODELS = {"SPPCA": SPPCA, "DCAGM": DCAGM}
+# Length of the queue: more rows than a person skips before the next refit is there.
+QUEUE = 20
+# A class with fewer labels can hardly be held out: in five folds each should have one.
+FEW_LABELS = 5
+# Unlabelled rows that cross-validation keeps beside the labelled ones; more cost seconds.
+ROWS_OF_PROGRESS = 1500
+# A label is surprising where a fit that had not seen it gives it less than this.
+SURPRISING = 0.1
+# Gaps are filled once, by the plane of so many components.
+COMPONENTS_OF_GAPS = 10
+
+
+class Surprise(NamedTuple):
+    """A labelled row whose class a fit that did not see the label finds improbable."""
+
+    row: int
+    given: int
+    found: int
+    probability: float
+
+
+class Progress(NamedTuple):
+    """How well labels left out are found, and whether more would help.
+
+    ``accuracy`` has the 95 % interval (low, high); ``permuted`` is what the same fit reaches with
+    labels in another order, ``guess`` a constant guess; all NaN where labels are too few to hold
+    some out. ``few`` names the classes with too few labels.
+    """
+
+    n_labels: int
+    accuracy: float
+    low: float
+    high: float
+    permuted: float
+    guess: float
+    verdict: str
+    few: tuple[str, ...]
+    surprising: tuple[Surprise, ...] = ()
+
+
+class State(NamedTuple):
+    """The map and the queue after a refit.
+
+    ``coordinates`` (n, 2) are turned to lie as in the state before, with standard deviations
+    ``sd``; ``probabilities`` (n, C) are even while fewer than two classes are labelled.
+    ``n_moved`` is the share of rows that moved by more than their own uncertainty. ``progress``
+    and ``surprising`` are of the last call of `Learner.progress`.
+    """
+
+    version: int
+    coordinates: np.ndarray
+    sd: np.ndarray
+    probabilities: np.ndarray
+    queue: list[Suggestion]
+    surprising: list[Surprise]
+    progress: Progress | None
+    n_moved: float
+
+
+class Learner:
+    """Refits a model after each label.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, d)
+        All rows; NaN marks gaps.
+    classes : list of str
+        Names of the classes by their codes; append to it where a class is new.
+    model : str, default="auto"
+        "auto" (SPPCA), "SPPCA" or "DCAGM".
+    rule : str, default="auto"
+        The rule of the queue, as in `gnomon.suggest`.
+    random_state : int, default=0
+    """
+
+    def __init__(self, X, classes, model="auto", rule="auto", random_state=0):
+        self.X, self.classes, self.model, self.rule = X, list(classes), model, rule
+        self.random_state = random_state
+        gaps = not issparse(X) and has_gaps(np.asarray(X))
+        self._whole = _filled(X) if gaps else X
+        self.fitted = None
+        self._last: State | None = None
+        self._progress: Progress | None = None
+
+    def update(self, labels, chunks=None, skipped=None) -> State:
+        """The state with these labels (codes, -1 unlabelled) and chunks (numbers, -1 none).
+
+        Rows of the mask ``skipped`` are not in the queue. ``fitted`` is then the model of the map.
+        """
+        labels = np.asarray(labels)
+        self.fitted = fitted = self._fit(labels, chunks)
+        Z, covariances = _placed(fitted, self.X)
+        Z, sd, moved = self._aligned(Z, covariances)
+        P = self._probabilities(fitted, labels)
+        queue = self._queue(Z, P, labels, skipped)
+        version = 1 if self._last is None else self._last.version + 1
+        surprising = self._still_surprising(labels)
+        self._last = State(
+            version, Z.astype(np.float32), sd, P, queue, surprising, self._progress, moved
+        )
+        return self._last
+
+    def progress(self, labels, chunks=None) -> Progress:
+        """Accuracy on labels left out, by cross-validation with its controls, and a verdict."""
+        labels = np.asarray(labels)
+        rows = self._rows_of_progress(labels)
+        X, y = take_rows(self._whole, rows), labels[rows]
+        known = {} if not _any(chunks) else {"chunks": np.asarray(chunks)[rows]}
+        found = held_out(self._model(chunks), X, y, "classes", **known)
+        few = tuple(self._name(c) for c in self._codes(labels) if np.sum(labels == c) < FEW_LABELS)
+        n = int(np.sum(labels >= 0))
+        if found is None:
+            gaps = (np.nan,) * 5
+            self._progress = Progress(n, *gaps, "too few labels to hold some out", few)
+            return self._progress
+        control = np.nan if found.control is None else found.control
+        scores = found.value, found.low, found.high, control, found.baseline
+        surprising = _surprises(found.rows, rows, code_problem(X, y, "classes", **known))
+        verdict = "more labels are likely to help"
+        self._progress = Progress(n, *scores, verdict, few, surprising)
+        return self._progress
+
+    def _codes(self, labels):
+        return range(max(len(self.classes), labels.max(initial=-1) + 1))
+
+    def _name(self, code):
+        return self.classes[code] if code < len(self.classes) else str(code)
+
+    def _model(self, chunks):
+        kind = SPPCA if self.model == "auto" else MODELS[self.model]
+        return kind(2, random_state=self.random_state)
+
+    def _fit(self, labels, chunks):
+        if len(np.unique(labels[labels >= 0])) < 2:
+            return SPPCA(2, random_state=self.random_state).fit(self._whole)
+        more = {"chunks": np.asarray(chunks)} if _any(chunks) else {}
+        return self._model(chunks).fit(self._whole, labels, **more)
+
+    def _probabilities(self, fitted, labels):
+        n_classes = len(self._codes(labels))
+        if not hasattr(fitted, "classes_"):
+            return np.full((n_rows(self.X), n_classes), 1 / max(n_classes, 1), dtype=np.float32)
+        P = np.zeros((n_rows(self.X), n_classes), dtype=np.float32)
+        P[:, fitted.classes_] = fitted.predict_proba(self.X)
+        return P
+
+    def _aligned(self, Z, covariances):
+        """Coordinates turned to the last ones, their deviations, and the share that moved."""
+        if self._last is None:
+            return Z, np.sqrt(np.diagonal(covariances, axis1=1, axis2=2)), 0.0
+        before = self._last.coordinates.astype(float)
+        center, old = Z.mean(axis=0), before.mean(axis=0)
+        turn, _ = orthogonal_procrustes(Z - center, before - old)
+        Z = (Z - center) @ turn + old
+        variances = np.diagonal(turn.T @ covariances @ turn, axis1=1, axis2=2)
+        away = np.sum((Z - before) ** 2, axis=1)
+        return Z, np.sqrt(variances), float(np.mean(away > variances.sum(axis=1)))
+
+    def _queue(self, Z, P, labels, skipped):
+        names = tuple(self._name(c) for c in range(P.shape[1]))
+        seen = len(np.unique(labels[labels >= 0]))
+        rule = self.rule if seen > 1 else "coverage"
+        passed = labels >= 0 if skipped is None else (labels >= 0) | skipped
+        view = View(Z, P if seen > 1 else None, passed, names)
+        return choose(view, n=QUEUE, rule=rule, rng=np.random.default_rng(self.random_state))
+
+    def _still_surprising(self, labels):
+        if self._progress is None:
+            return []
+        return [s for s in self._progress.surprising if labels[s.row] == s.given]
+
+    def _rows_of_progress(self, labels):
+        """All labelled rows and so many others."""
+        others = np.flatnonzero(labels < 0)
+        rng = np.random.default_rng(self.random_state)
+        if len(others) > ROWS_OF_PROGRESS:
+            others = rng.choice(others, ROWS_OF_PROGRESS, replace=False)
+        return np.sort(np.concatenate([np.flatnonzero(labels >= 0), others]))
+
+
+def _any(chunks):
+    return chunks is not None and np.any(np.asarray(chunks) >= 0)
+
+
+def _filled(X):
+    size = max(1, min(COMPONENTS_OF_GAPS, X.shape[1] - 1, X.shape[0] - 1))
+    return PPCA(size, random_state=0).fit(X).impute(X)
+
+
+def _placed(fitted, X):
+    """Places (n, 2) of the rows on the map, and their covariances (n, 2, 2)."""
+    if not hasattr(fitted, "posterior"):
+        Z = np.asarray(fitted.transform(X), dtype=float)
+        return Z, np.zeros((len(Z), 2, 2))
+    mean, covariance = fitted.posterior(X)
+    return np.asarray(mean, dtype=float), np.asarray(covariance, dtype=float)
+
+
+def _surprises(said, rows, problem):
+    """Labels that held-out fits find improbable, the least probable first."""
+    if said is None or said.proba is None:
+        return ()
+    index = np.concatenate([test for _, test in labelled_splits(problem)])
+    own = said.proba[np.arange(len(index)), said.truth]
+    found = said.proba.argmax(axis=1)
+    names = said.names
+    chosen = np.flatnonzero((own < SURPRISING) & (found != said.truth))
+    chosen = chosen[np.argsort(own[chosen], kind="stable")]
+    return tuple(
+        Surprise(
+            int(rows[index[i]]), int(names[said.truth[i]]), int(names[found[i]]), float(own[i])
+        )
+        for i in chosen
+    )
