@@ -36,7 +36,7 @@ extensions = [
     "sphinx-mathjax-offline",
     "sphinx_gallery.gen_gallery",
 ]
-source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+source_suffix = {".md": "myst-nb", ".rst": "restructuredtext"}
 exclude_patterns = [
     "_build",
     "_templates",

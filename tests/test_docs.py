@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gnomon
-from gnomon import datasets, displays
+from gnomon import datasets, displays, io
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -44,6 +44,11 @@ def _is_function(module, value):
 
 def test_the_api_page_has_every_display():
     assert listed("gnomon.displays") == set(displays.__all__)
+
+
+def test_the_api_page_has_every_function_for_other_formats():
+    public = {name for name, value in vars(io).items() if _is_function(io, value)}
+    assert listed("gnomon.io") == public
 
 
 @pytest.mark.parametrize("name", displays.__all__)
