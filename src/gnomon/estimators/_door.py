@@ -11,7 +11,8 @@ from scipy import sparse
 from sklearn.utils.validation import check_array, check_is_fitted, check_random_state, validate_data
 
 from gnomon.linalg.blocks import from_dask
-from gnomon.linalg.data import Data
+from gnomon.linalg.data import Data, has_gaps
+from gnomon.models.gaussian import filling
 
 FLOATS = (np.float64, np.float32)
 # The mark of a row in no chunk.
@@ -40,6 +41,27 @@ class TakesRows:
         if tags.transformer_tags is not None:
             tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+class FillsGaps(TakesRows):
+    """A model that knows no density of x: its gaps are filled by ``filling_``, PPCA of the rows."""
+
+    _takes_gaps = True
+
+    def _filled(self, X):
+        """Rows with their gaps at their means given the rest of the row."""
+        if not has_gaps(X):
+            return X
+        return filling.fill(self._filling(), X)
+
+    def _filling(self):
+        known = getattr(self, "filling_", None)
+        if known is None:
+            raise ValueError(
+                "X has missing values, and the model was fitted to sparse rows or rows in blocks, "
+                "from which it did not learn to fill them; fit it to an array"
+            )
+        return known
 
 
 def read_data(estimator, X, *, fitting, allow_nan=True, accept_sparse=True, min_samples=1):
@@ -247,6 +269,15 @@ def check_strength(value):
         )
     if not isinstance(value, str):
         check_real("supervision", value, low=0, high=1)
+
+
+def check_noise(noise):
+    """The noise rule of SPPCA: a word, a ratio as a float, or a pair of levels."""
+    if isinstance(noise, str):
+        return check_option("noise", noise, ("learn", "per_output"))
+    if isinstance(noise, tuple | list) and len(noise) == 2:
+        return tuple(check_real("noise", level, low=0, open_low=True) for level in noise)
+    return check_real("noise", noise, low=0, open_low=True)
 
 
 def check_option(name, value, options):
