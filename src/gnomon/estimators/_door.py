@@ -48,20 +48,26 @@ class FillsGaps(TakesRows):
 
     _takes_gaps = True
 
+    def __sklearn_tags__(self):
+        """NaN is taken unless the fit met rows from which filling cannot be learnt."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan &= self._can_fill() or not self.__sklearn_is_fitted__()
+        return tags
+
     def _filled(self, X):
         """Rows with their gaps at their means given the rest of the row."""
-        if not has_gaps(X):
-            return X
-        return filling.fill(self._filling(), X)
+        return filling.fill(self._filling(), X) if has_gaps(X) else X
 
     def _filling(self):
-        known = getattr(self, "filling_", None)
-        if known is None:
+        if not self._can_fill():
             raise ValueError(
                 "X has missing values, and the model was fitted to sparse rows or rows in blocks, "
                 "from which it did not learn to fill them; fit it to an array"
             )
-        return known
+        return self.filling_
+
+    def _can_fill(self):
+        return getattr(self, "filling_", None) is not None
 
 
 def read_data(estimator, X, *, fitting, allow_nan=True, accept_sparse=True, min_samples=1):

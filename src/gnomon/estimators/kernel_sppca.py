@@ -462,8 +462,15 @@ class KernelSPPCA(
         return super()._kernel_with_landmarks(self._filled(X))
 
     def _filling(self):
-        known = getattr(self, "filling_", None) or filling.learn(self.landmarks_)
-        return known or super()._filling()
+        if getattr(self, "filling_", None) is None and self._has_rows():
+            return filling.learn(self.landmarks_)
+        return super()._filling()
+
+    def _can_fill(self):
+        return super()._can_fill() or self._has_rows()
+
+    def _has_rows(self):
+        return isinstance(getattr(self, "landmarks_", None), np.ndarray)
 
     @property
     def _takes_gaps(self):
