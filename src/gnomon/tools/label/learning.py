@@ -17,7 +17,7 @@ from gnomon.estimators.sppca import SPPCA
 from gnomon.linalg.data import has_gaps
 from gnomon.tools.compare.held_out import held_out
 from gnomon.tools.compare.scoring import code_problem, labelled_splits
-from gnomon.tools.suggest import Suggestion, View, choose
+from gnomon.tools.suggest import OF_CLASSES, Suggestion, View, choose, content
 
 MODELS = {"SPPCA": SPPCA, "DCAGM": DCAGM}
 # Length of the queue: more rows than a person skips before the next refit is there.
@@ -90,16 +90,17 @@ class Learner:
         Names of the classes by their codes; append to it where a class is new.
     model : str, default="auto"
         "auto" (SPPCA), "SPPCA" or "DCAGM".
-    rule : str, default="auto"
+    rule : str, default="representative"
         The rule of the queue, as in `gnomon.suggest`.
     random_state : int, default=0
     """
 
-    def __init__(self, X, classes, model="auto", rule="auto", random_state=0):
+    def __init__(self, X, classes, model="auto", rule="representative", random_state=0):
         self.X, self.classes, self.model, self.rule = X, list(classes), model, rule
         self.random_state = random_state
         gaps = not issparse(X) and has_gaps(np.asarray(X))
         self._whole = _filled(X) if gaps else X
+        self._content = content(self._whole)
         self.fitted = None
         self._last: State | None = None
         self._progress: Progress | None = None
@@ -180,10 +181,10 @@ class Learner:
 
     def _queue(self, Z, P, labels, skipped):
         names = tuple(self._name(c) for c in range(P.shape[1]))
-        seen = len(np.unique(labels[labels >= 0]))
-        rule = self.rule if seen > 1 else "coverage"
-        passed = labels >= 0 if skipped is None else (labels >= 0) | skipped
-        view = View(Z, P if seen > 1 else None, passed, names)
+        known = len(np.unique(labels[labels >= 0])) > 1
+        rule = self.rule if known or self.rule not in OF_CLASSES else "representative"
+        seen = P if known else None
+        view = View(Z, self._content, seen, labels >= 0, names, skipped)
         return choose(view, n=QUEUE, rule=rule, rng=np.random.default_rng(self.random_state))
 
     def _still_surprising(self, labels):
