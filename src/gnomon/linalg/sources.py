@@ -130,6 +130,6 @@ class _Group:
         column = table.column(name)
         if column.null_count:
             raise ValueError(
-                f"{self.group.path} has gaps in {name!r}; gaps are accepted in arrays in memory only"
+                f"{self.group.path} has gaps in {name!r}; accepted in arrays in memory only"
             )
         return column.to_numpy().astype(dtype)
