@@ -164,7 +164,9 @@ def _row(thing):
     shown = thing.shown
     if shown.startswith("tests/"):
         path, _, name = shown.partition("::")
-        shown = f"`{name.removeprefix('test_').replace('_', ' ')}` in `{path.removeprefix('tests/')}`"
+        shown = (
+            f"`{name.removeprefix('test_').replace('_', ' ')}` in `{path.removeprefix('tests/')}`"
+        )
     elif shown.startswith("benchmarks/"):
         shown = f"`{shown}`"
     where = f"`{thing.where}`" if thing.where else ""
