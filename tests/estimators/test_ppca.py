@@ -400,19 +400,6 @@ def test_too_few_iterations_warn_once(X):
     assert model.n_iter_ == 2
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_an_interrupt_leaves_a_usable_model(X):
-    def interrupt(n_iter, state, objective):
-        if n_iter == 3:
-            raise KeyboardInterrupt
-
-    model = PPCA(3, callback=interrupt).fit(remove_entries(X, 0.2))
-    assert not model.converged_
-    assert model.n_iter_ == 3
-    whole = PPCA(3).fit(X)
-    assert np.linalg.norm(span(model) - span(whole), 2) < 0.5
-
-
 def test_scikit_learn_callbacks_see_the_iterations(X, iteration_count):
     model = PPCA(3).set_callbacks(iteration_count).fit(remove_entries(X, 0.2))
     assert iteration_count.seen == model.n_iter_ - 1
