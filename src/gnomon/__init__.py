@@ -13,6 +13,7 @@ _HOMES: dict[str, str] = {
     "from_loaders": "gnomon.linalg.blocks",
     "choose_dimension": "gnomon.tools.dimension",
     "compare": "gnomon.tools.compare.run",
+    "label": "gnomon.tools.label.run",
     "labelled_scorer": "gnomon.estimators.labelled",
     "load": "gnomon.tools.modelfile",
     "retrieval_score": "gnomon.tools.retrieval",

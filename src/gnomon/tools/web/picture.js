@@ -32,7 +32,7 @@ let pen = sheetPen, scale = window.devicePixelRatio || 1;
 const state = {
   across: 0, up: Math.min(1, q - 1), column: 0, hidden: new Set(), mode: "move",
   names: true, ellipses: false, arrows: false, density: n > LARGE,
-  hover: -1, kept: -1, found: [], path: null, view: null, width: 0, height: 0,
+  hover: -1, kept: -1, found: [], path: null, view: null, whole: true, width: 0, height: 0,
 };
 const selection = { mask: new Uint8Array(n), count: 0 };
 const margin = { left: 46, right: 12, top: 12, bottom: 36 };
@@ -146,6 +146,7 @@ const showAll = () => {
     if (sx < sy) xs = grown(xs, sy / sx); else ys = grown(ys, sx / sy);
   }
   state.view = { x0: xs[0], x1: xs[1], y0: ys[0], y1: ys[1] };
+  state.whole = true;
 };
 const px = (x) => margin.left + ((x - state.view.x0) / (state.view.x1 - state.view.x0)) * roomAcross();
 const py = (y) => state.height - margin.bottom - ((y - state.view.y0) / (state.view.y1 - state.view.y0)) * roomUp();
@@ -157,11 +158,13 @@ const inView = (i) => {
 const zoom = (factor, cx = state.width / 2, cy = state.height / 2) => {
   const v = state.view, fx = (cx - margin.left) / roomAcross(), fy = (state.height - margin.bottom - cy) / roomUp();
   const x = v.x0 + fx * (v.x1 - v.x0), y = v.y0 + fy * (v.y1 - v.y0);
+  state.whole = false;
   state.view = { x0: x - (x - v.x0) * factor, x1: x + (v.x1 - x) * factor, y0: y - (y - v.y0) * factor, y1: y + (v.y1 - y) * factor };
   redraw();
 };
 const pan = (dx, dy) => {
   const v = state.view, ux = ((v.x1 - v.x0) * dx) / roomAcross(), uy = ((v.y1 - v.y0) * dy) / roomUp();
+  state.whole = false;
   state.view = { x0: v.x0 - ux, x1: v.x1 - ux, y0: v.y0 + uy, y1: v.y1 + uy };
   redraw();
 };
