@@ -8,7 +8,6 @@ speaks most for one of the two likely classes against the other.
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import issparse
 
 from gnomon.tools.label.learning import State
 from gnomon.tools.label.rows import Rows
@@ -35,7 +34,7 @@ class Typical(NamedTuple):
 
 def typical(X, P) -> Typical:
     """What is typical of the classes, by probabilities P (n, C); gaps do not count."""
-    if issparse(X):
+    if not isinstance(X, np.ndarray):
         weight = P.sum(axis=0)[:, None] + np.zeros(X.shape[1])
         sums, squares = P.T @ X, P.T @ X.multiply(X)
     else:
@@ -50,7 +49,7 @@ def typical(X, P) -> Typical:
 def details(rows: Rows, state: State, labels, row, found: Typical) -> dict:
     """All that the card of a row shows, besides what the page knows."""
     shown = likely_classes(state, row) if found.mean.shape[0] > 1 else [0]
-    x = np.asarray(rows.X[[row]].todense())[0] if issparse(rows.X) else rows.X[row]
+    x = rows.X[row] if isinstance(rows.X, np.ndarray) else rows.X[[row]].toarray()[0]
     return {
         "row": row,
         "classes": shown if found.mean.shape[0] > 1 else [],
@@ -111,8 +110,8 @@ def _column(feature: Feature, x, mean, sd) -> dict:
     scale, center = float(feature.scale[0]), float(feature.center[0])
     value = float(x[0]) * scale + center
     usual = np.column_stack([mean[:, 0] * scale + center, sd[:, 0] * scale]).tolist()
-    value = None if np.isnan(value) else value
-    return {"name": feature.column, "kind": feature.kind, "value": value, "usual": usual}
+    own = None if np.isnan(value) else value
+    return {"name": feature.column, "kind": feature.kind, "value": own, "usual": usual}
 
 
 def _category(feature, x, mean) -> dict:

@@ -24,11 +24,10 @@ def export(session: Session) -> list[Path]:
         raise TableError("there is no label yet, so there is nothing to write")
     table, ready, asked = session.rows.source
     labels = _write_labels(session, record)
-    chunks = record.chunks if (record.chunks >= 0).any() else None
-    ready = ready._replace(y=names_of(record), kind="classes", chunks=chunks)
     notes: dict[str, None] = {}
+    ready, asked = _with_labels(ready, asked, record, notes.setdefault)
     model, X = _fitted(session, ready, notes.setdefault)
-    score = held_out(model, X, ready.y, "classes", chunks=chunks)
+    score = held_out(model, X, ready.y, ready.kind, chunks=ready.chunks)
     path = session.folder / write.MODEL
     prepare.save_fit(model, path, ready, asked, _facts(session, record))
     subject = Subject.of(model, table, ready, asked, X, note=notes.setdefault)
@@ -74,13 +73,19 @@ def _flat(columns):
     }
 
 
+def _with_labels(ready, asked, record, note):
+    """The table and the question with the labels that were given; without where they are of one."""
+    chunks = record.chunks if (record.chunks >= 0).any() else None
+    if len(np.unique(record.labels[record.labels >= 0])) > 1:
+        return ready._replace(y=names_of(record), kind="classes", chunks=chunks), asked
+    note("fewer than two classes have labels, so the map is of the rows alone")
+    return ready._replace(y=None, kind=None), asked._replace(target=None)
+
+
 def _fitted(session, ready, note):
     """The model of the map, fitted again to labels by their names, and X as it takes it."""
     model = clone(session.learner.fitted)
     X = prepare.fill_gaps(model, ready.X, ready.recipe, note)
-    if len(set(ready.y) - {None}) < 2:
-        note("fewer than two classes have labels, so the map is of the rows alone")
-        return model.fit(X), X
     known = {} if ready.chunks is None else {"chunks": ready.chunks}
     return model.fit(X, ready.y, **known), X
 

@@ -103,8 +103,8 @@ def news_of_state(session: Session) -> dict:
 def news_of_progress(session: Session) -> dict:
     """The accuracy so far, how it came about, and labels that may be slips."""
     progress, record = session.progress, session.record
-    slips = () if progress is None else progress.surprising
-    slips = [s for s in slips if record.labels[s.row] == s.given and not record.confirmed[s.row]]
+    found = () if progress is None else progress.surprising
+    slips = [s for s in found if record.labels[s.row] == s.given and not record.confirmed[s.row]]
     return {
         "progress": None if progress is None else _figures(progress),
         "history": [list(values) for values in session.history],

@@ -52,7 +52,8 @@ class Rows(NamedTuple):
     @property
     def owner(self) -> dict:
         """By which a journal knows these rows again."""
-        parts = (self.X.data, self.X.indices, self.X.indptr) if issparse(self.X) else (self.X,)
+        dense = isinstance(self.X, np.ndarray)
+        parts = (self.X,) if dense else (self.X.data, self.X.indices, self.X.indptr)
         digest = fingerprint(*map(np.asarray, parts), self.ids)
         return {"target": self.target, "rows": len(self.ids), "content": digest[:16]}
 
