@@ -3,6 +3,7 @@
 import re
 import shlex
 import tomllib
+from importlib import import_module
 from inspect import isfunction
 from pathlib import Path
 
@@ -136,3 +137,23 @@ def test_the_readme_has_the_figures_of_the_results(monkeypatch):
     from figures import table
 
     assert table() in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.skipif(not DOCS.exists(), reason="a copy without documentation")
+def test_every_equation_of_the_papers_has_its_place_and_its_proof(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS)
+    from papers import PAGE, PAPERS, page
+
+    for thing in [thing for things in PAPERS.values() for thing in things]:
+        assert thing.shown, thing
+        if thing.where:
+            module, _, name = thing.where.rpartition(".")
+            assert hasattr(import_module(f"gnomon.{module}"), name), thing
+        if thing.shown.startswith("tests/"):
+            path, _, name = thing.shown.partition("::")
+            assert f"\ndef {name}(" in (ROOT / path).read_text(encoding="utf-8"), thing
+        elif thing.shown.startswith("benchmarks/"):
+            assert (ROOT / thing.shown).exists(), thing
+        else:
+            assert thing.shown.startswith("("), thing
+    assert PAGE.read_text(encoding="utf-8") == page(), "run docs/papers.py"

@@ -11,6 +11,8 @@ _HOMES: dict[str, str] = {
     "LabelledOnly": "gnomon.estimators.labelled",
     "SemiSupervisedSplit": "gnomon.estimators.selection",
     "from_loaders": "gnomon.linalg.blocks",
+    "from_parquet": "gnomon.linalg.sources",
+    "from_rows": "gnomon.linalg.sources",
     "choose_dimension": "gnomon.tools.dimension",
     "compare": "gnomon.tools.compare.run",
     "label": "gnomon.tools.label.run",

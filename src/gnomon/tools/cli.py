@@ -5,6 +5,7 @@ The work is in `commands`, imported when needed.
 
 import inspect as signatures
 import json
+import signal
 import sys
 import warnings
 from contextlib import contextmanager
@@ -76,6 +77,10 @@ READING = {
     "sheet": Annotated[str | None, typer.Option(help="Of a workbook: its name, or number from 1.")],
     "transpose": Annotated[
         bool | None, typer.Option("--transpose/--no-transpose", help="Rows are the features.")
+    ],
+    "max_growth": Annotated[
+        float | None,
+        typer.Option(help="How many times its size a file may take in memory; 200 if not given."),
     ],
 }
 Task = Annotated[
@@ -388,7 +393,17 @@ def demo(
 
 def main():
     """The entry point of the command line."""
+    signal.signal(signal.SIGTERM, _terminate)
     app()
+
+
+class Terminated(BaseException):
+    """The system asks the process to end."""
+
+
+def _terminate(number, frame):
+    """Leave what is under way, so that files that are not whole are removed."""
+    raise Terminated
 
 
 class Console:
@@ -482,9 +497,10 @@ def one_line_errors(console, *, debug):
     """What went wrong as one sentence and an exit code; the traceback only for --debug."""
     try:
         yield
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Terminated) as error:
         kept = f"; kept: {', '.join(console.files)}" if console.files else "; nothing was written"
-        _leave(f"interrupted{kept}", 130)
+        by_key = isinstance(error, KeyboardInterrupt)
+        _leave(f"{'interrupted' if by_key else 'terminated'}{kept}", 130 if by_key else 143)
     except BrokenPipeError:
         _leave("", 1)
     except Exception as error:

@@ -16,6 +16,7 @@ from gnomon.exceptions import TableError
 from gnomon.tools import modelfile, prepare, write
 from gnomon.tools.compare.held_out import by_short_name, describe, held_out
 from gnomon.tools.compare.scoring import Deadline
+from gnomon.tools.compare.trials import INTERRUPTED
 from gnomon.tools.dimension import DimensionChoice
 from gnomon.tools.prepare import PreparedTable, Question, fill_gaps
 from gnomon.tools.recipe import apply
@@ -251,6 +252,8 @@ def compare(console, *, path, out, reading, asked, components, models, time_limi
     figures = dict(zip(("value", "low", "high"), result.expected, strict=True))
     plain = {"recommendation": result.recommendation, "expected": figures, "code": result.code}
     console.text(str(result), plain)
+    if result.stopped == INTERRUPTED:
+        raise KeyboardInterrupt
 
 
 def _compared(console, ready, seed, sizes, **options):
