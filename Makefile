@@ -22,7 +22,7 @@ help:
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[plot,cli,files,dask,graph,onnx]" --group test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[plot,cli,files,dask,graph,label,onnx]" --group test
 	touch $@
 
 demo: $(READY)
@@ -51,7 +51,7 @@ dist: $(READY)
 	$(BIN)/python -m twine check --strict dist/*
 	$(PYTHON) -m venv build/dist
 	build/dist/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
-	build/dist/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls $(CURDIR)/dist/*.whl)[plot,cli,files,dask,graph,onnx]" --group test
+	build/dist/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls $(CURDIR)/dist/*.whl)[plot,cli,files,dask,graph,label,onnx]" --group test
 	mkdir build/dist/source && tar -xzf dist/*.tar.gz --strip-components 1 -C build/dist/source
 	rm -r build/dist/source/src
 	cd build/dist/source && ../bin/python -m pytest -n 2 -q tests

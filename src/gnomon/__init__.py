@@ -15,6 +15,7 @@ _HOMES: dict[str, str] = {
     "from_rows": "gnomon.linalg.sources",
     "choose_dimension": "gnomon.tools.dimension",
     "compare": "gnomon.tools.compare.run",
+    "label": "gnomon.tools.label.run",
     "labelled_scorer": "gnomon.estimators.labelled",
     "load": "gnomon.tools.modelfile",
     "retrieval_score": "gnomon.tools.retrieval",
