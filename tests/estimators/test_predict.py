@@ -122,7 +122,7 @@ def test_the_score_without_outputs_is_the_log_density(sample):
     )
     alone = SPPCA(1).fit(X)
     assert_allclose(alone.score(X, labels), alone.score_samples(X).mean())
-    with pytest.raises(ValueError, match="y is None; the score of KernelSPPCA needs outputs"):
+    with pytest.raises(ValueError, match="KernelSPPCA has for supervision='likelihood' alone"):
         KernelSPPCA(1).fit(X, labels).score(X)
 
 

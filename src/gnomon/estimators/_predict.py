@@ -6,27 +6,33 @@ has the lower log loss (`benchmarks/calibration.py`). A little of them is the sh
 among the labelled rows, nearly all where the map says nothing of the classes.
 """
 
+import warnings
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import softmax
 from sklearn.base import is_regressor
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import ClassifierTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from gnomon.estimators._door import take_rows
+from gnomon.estimators._door import read_weights, take_rows
 from gnomon.estimators._targets import (
     as_array,
     contrasts,
     decode_predictions,
     labelled_rows,
     plain_labels,
+    read_like,
+    read_targets,
 )
+from gnomon.estimators.chunks import share_targets
 from gnomon.estimators.selection import stratified_folds
 from gnomon.linalg.solve import one_thread
+from gnomon.models.sppca.fit import Problem
 from gnomon.models.sppca.predict import class_log_odds, widening
 from gnomon.models.strength.completion import log_losses
 
@@ -282,6 +288,36 @@ class PredictsOutputs:
         tags.classifier_tags = ClassifierTags()
         return tags
 
+    def _read_problem(self, X, y, sample_weight, chunks, settings):
+        """Rows of positive weight with their outputs as columns, and how y became these."""
+        weights = read_weights(sample_weight, X.shape[0])
+        if weights is not None and not weights.all():
+            counts = weights > 0
+            X, weights = take_rows(X, counts), weights[counts]
+            y, chunks = (None if v is None else take_rows(as_array(v), counts) for v in (y, chunks))
+        targets = read_targets(y, X.shape[0], self.target, weights)
+        if chunks is not None:
+            targets, chunks = share_targets(targets, chunks, X, weights, settings)
+        Y, observed, coding, labels = targets
+        return Problem(X, Y, observed, labels, weights, chunks), coding
+
+    def _read_outputs(self, y, n_samples):
+        if y is not None:
+            return read_like(y, n_samples, self.target_coding_)
+        nothing = np.zeros((n_samples, len(self.target_mean_)))
+        return nothing, nothing.astype(bool)
+
+    def _warn_at_floor(self, inputs, outputs):
+        if inputs or outputs:
+            which = " and ".join(name for name, low in (("x", inputs), ("y", outputs)) if low)
+            warnings.warn(
+                f"n_components == {self.n_components} explains all variance of {which}: that noise "
+                "is held at its floor, and without it the likelihood has no maximum; use fewer "
+                "components, more labelled rows, or fix the noise",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
     def _deviations(self, given):
         """Standard deviations of the outputs in their units, in the shape of y."""
         variances = np.diagonal(given.covariances, axis1=1, axis2=2)
@@ -338,9 +374,6 @@ class PredictsOutputs:
 
     def _outputs_given(self, X):
         return self._placed(X)[0]
-
-    def _log_densities(self, X):
-        raise ValueError(f"y is None; the score of {type(self).__name__} needs outputs")
 
 
 def doubted(proba, shares, doubt):
