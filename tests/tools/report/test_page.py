@@ -1,6 +1,5 @@
 import base64
 import hashlib
-import json
 import re
 from html.parser import HTMLParser
 
@@ -15,7 +14,6 @@ from gnomon import SPPCA
 from gnomon.displays.style import ON_DARK, PALETTE, PLAIN_COLOURS
 from gnomon.tools.report.page import (
     Subject,
-    as_script,
     payload,
     python_code,
     render,
@@ -143,13 +141,6 @@ def test_the_code_in_the_report_makes_the_same_layout(make_subject):
     subject, names = make_subject(laid_out=True), {}
     exec(python_code(subject), names)
     assert_allclose(names["P"], subject.layout.transform(subject.Z), atol=1e-3)
-
-
-def test_json_in_a_script_cannot_end_it():
-    values = {"a": ["</script>", "<!--", "\u2028", "&amp;"]}
-    text = as_script(values)
-    assert not set("<>&\u2028") & set(text)
-    assert json.loads(text) == values
 
 
 def test_hostile_names_are_text_and_nothing_else(hostile_subject, hostile):
