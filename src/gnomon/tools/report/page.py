@@ -296,8 +296,8 @@ def _layout(subject):
     places, spread = layout.transform(subject.Z), None
     if subject.covariance is not None and len(places) <= LAYOUT_ELLIPSES:
         each = layout.covariance(subject.Z, subject.covariance)
-        spread = _pack(each[:, [0, 0, 1], [0, 1, 1]], "<f4")
-    columns = [_pack(places[:, j], "<f4") for j in range(2)]
+        spread = pack(each[:, [0, 0, 1], [0, 1, 1]], "<f4")
+    columns = [pack(places[:, j], "<f4") for j in range(2)]
     return {"places": columns, "covariance": spread, "dimensions": subject.Z.shape[1]}
 
 
