@@ -154,12 +154,12 @@ def test_the_graph_of_nearest_rows_is_used_where_it_serves(rng):
 
 
 def test_many_rows_are_stood_for_by_a_sample(rng, monkeypatch):
-    monkeypatch.setattr(links, "MOST_ANCHORS", 100)
-    monkeypatch.setattr(links, "MOST_TRIED", 250)
-    X, labels = clustered(rng)
-    known = np.arange(300) % 10 < 7
+    monkeypatch.setattr(links, "MOST_ANCHORS", 150)
+    monkeypatch.setattr(links, "MOST_TRIED", 400)
+    X, labels = clustered(rng, 600)
+    known = np.arange(600) % 10 < 3
     Y = np.where(known, 1.0 - 2 * labels, 0.0)[:, None]
     outputs = Outputs(Y, known[:, None], np.where(known, labels, -1))
     found, E = links.learn_neighbours(X, outputs, None, settings())
-    assert len(found.coordinates) == 100
-    assert_allclose(links.expand(found, X, links.Place(sparse.csr_array((300, 300)), None)), E)
+    assert len(found.coordinates) == 150
+    assert_allclose(links.expand(found, X, links.Place(sparse.csr_array((600, 600)), None)), E)
