@@ -1127,10 +1127,10 @@ def test_a_model_of_links_is_scored_with_them_or_not_at_all(linked, tmp_path):
     model, out = tmp_path / "o" / "model.gnomon", ("--out", tmp_path / "r.html", "--json")
     with_links = json.loads(run("report", model, old, "--links", inner, *out).stdout)
     alone = json.loads(run("report", model, old, *out).stdout)
-    score = json.loads(fitted.stdout)["held out"]
+    score = json.loads(fitted.stdout)["on the map"]
     assert score is not None
-    assert with_links["held out"] == score
-    assert alone["held out"] is None
+    assert with_links["on the map"] == score
+    assert "on the map" not in alone
     assert any("for a report to score it" in note for note in alone["notes"])
 
 

@@ -38,14 +38,12 @@ def turned(table: Table) -> Table:
 
 def _turned_texts(table, turned_table, wanted):
     """Rows of a table as the file has them, as columns of the turned one."""
-    label, *names = turned_table.names
-    samples = table.names[1:]
-    columns = table.as_written(samples).values()
-    texts = {label: samples}
-    for name in wanted:
-        if name != label:
-            place = names.index(name)
-            texts[name] = [as_texts(column.slice(place, 1))[0] for column in columns]
+    (label, *names), samples = turned_table.names, table.names[1:]
+    place_of = {name: place for place, name in enumerate(names)}
+    others = [name for name in wanted if name != label]
+    places = np.array([place_of[name] for name in others], dtype=int)
+    cells = [as_texts(column.take(places)) for column in table.as_written(samples).values()]
+    texts = {label: samples} | dict(zip(others, np.column_stack(cells), strict=True))
     yield {name: pa.chunked_array([pa.array(texts[name], pa.string())]) for name in wanted}
 
 
