@@ -18,7 +18,7 @@ from gnomon.estimators._door import (
     take_rows,
 )
 from gnomon.exceptions import NumericalError
-from gnomon.linalg.data import Data, as_data
+from gnomon.linalg.data import Data, as_data, weighted
 from gnomon.models import kernel as kernels
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed")
@@ -221,7 +221,7 @@ class KernelFeatures(MeasuredByKernel):
         if self.n_landmarks is not None:
             check_integer("n_landmarks", self.n_landmarks, low=1)
 
-    def _learn(self, X, rng, most=None):
+    def _learn(self, X, rng, most=None, weights=None):
         """Features of the rows in float64; what `transform` needs is kept.
 
         The ``most`` leading ones are enough where they are given and the kernel is positive
@@ -233,13 +233,14 @@ class KernelFeatures(MeasuredByKernel):
         for name in ("gamma_", "landmarks_", "energies_"):
             vars(self).pop(name, None)
         if self.kernel in WITH_GAMMA:
-            self.gamma_ = float(self.gamma or kernels.default_gamma(self.kernel, as_data(X)))
+            rows = weighted(X, weights)
+            self.gamma_ = float(self.gamma or kernels.default_gamma(self.kernel, rows))
         self.landmark_indices_ = kernels.choose_landmarks(n, self.n_landmarks, rng)
         if not precomputed:
             self.landmarks_ = take_rows(X, self.landmark_indices_)
         K, most = self._kernel_with_landmarks(X), most if self.kernel in DEFINITE else None
         try:
-            found = kernels.fit_features(K, self.landmark_indices_, most)
+            found = kernels.fit_features(K, self.landmark_indices_, most, weights)
         except NumericalError as error:
             raise ValueError(f"X cannot be used with kernel == {self.kernel!r}: {error}") from error
         self.basis_, self.offset_ = found.map

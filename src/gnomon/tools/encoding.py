@@ -37,7 +37,7 @@ SPARSE_PARTS = {"csr": ("data", "indices", "indptr"), "csc": ("data", "indices",
 RECORDS = {
     "ClassHead": "gnomon.estimators._predict",
     "Coding": "gnomon.estimators._targets",
-    "Filling": "gnomon.models.strength.links",
+    "Filling": "gnomon.models.gaussian.filling",
     "Inputs": "gnomon.models.bsdr.inputs",
     "LinkedRows": "gnomon.models.strength.links",
     "Moments": "gnomon.linalg.moments",

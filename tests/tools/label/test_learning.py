@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 from gnomon.tools.label.learning import Learner
 
@@ -98,3 +99,37 @@ def test_rows_that_were_skipped_are_not_offered_again(rng):
     later = [suggestion.row for suggestion in learner.update(labels, skipped=skipped).queue]
     assert later
     assert not set(later) & set(first)
+
+
+def test_labels_that_settle_the_other_rows_are_said_to_be_enough(rows):
+    X, y = rows
+    progress = Learner(X, ["a", "b", "c"]).progress(labelled(y, 80))
+    assert progress.is_flat
+    assert progress.verdict.startswith("more labels will not change much")
+    assert progress.expected == pytest.approx(1.0, abs=0.1)
+
+
+def test_labels_that_leave_the_other_rows_open_are_said_to_be_too_few():
+    X, y = load_digits(return_X_y=True)
+    progress = Learner(X[:400], [str(c) for c in range(10)]).progress(labelled(y[:400], 40))
+    assert not progress.is_flat
+    assert progress.verdict.startswith("more labels help")
+
+
+def test_labels_that_mean_nothing_are_said_to_be_guesses(rows):
+    _, y = rows
+    noise = np.random.default_rng(3).normal(size=(120, 6))
+    progress = Learner(noise, ["a", "b", "c"]).progress(labelled(y, 60))
+    assert progress.verdict == "labels left out are not found better than by guessing"
+
+
+def test_chunks_pass_labels_on_unless_their_labels_disagree(rows):
+    X, _ = rows
+    labels, chunks = np.full(120, -1), np.full(120, -1)
+    labels[[0, 40, 41, 80]] = [0, 1, 1, 2]
+    chunks[[0, 1, 2]], chunks[[40, 80, 81]] = 3, 5
+    state = Learner(X, ["a", "b", "c"]).update(labels, chunks)
+    assert set(state.probabilities[[1, 2]].argmax(axis=1)) == {0}
+    chunks[[40, 80, 81]] = -1
+    again = Learner(X, ["a", "b", "c"]).update(labels, chunks)
+    np.testing.assert_allclose(state.probabilities, again.probabilities)
