@@ -5,6 +5,7 @@ The work is in `commands`, imported when needed.
 
 import codecs
 import inspect as signatures
+import io
 import json
 import signal
 import sys
@@ -398,7 +399,8 @@ def main():
     signal.signal(signal.SIGTERM, _terminate)
     codecs.register_error("gnomon.plain", _plain)
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="gnomon.plain")
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="gnomon.plain")
     app()
 
 
