@@ -87,6 +87,7 @@ class LabelledScore:
         -------
         score : float
         """
+        check_is_fitted(self)
         kind, classes = ("numeric", ()) if is_regressor(self) else ("auto", self.classes_)
         keep = labelled_rows(y, kind, classes)
         if not keep.any():

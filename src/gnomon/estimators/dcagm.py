@@ -226,7 +226,7 @@ class DCAGM(
         classes = classes._replace(labels=share_labels(classes.labels, chunks, classes.names))
         weights = np.ones(n) if sample_weight is None else read_weights(sample_weight, n)
         names, problem = self._problem(X, classes, chunks, weights)
-        fitted = dcagm.fit(problem, settings, self._iterate)
+        fitted = dcagm.fit(problem, settings, self._loop(problem))
         self._keep(fitted, X.dtype)
         self.classes_ = names
         named = classes.names if classes.names.dtype.kind in "iuf" else classes.names.astype(object)

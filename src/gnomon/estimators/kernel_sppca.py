@@ -176,7 +176,6 @@ class KernelSPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, Measur
         rng = repeatable(self.random_state)
         settings = strength.Settings(q, self.supervision, False, self.max_iter, self.tol, rng)
         targets, chunks = share_targets(read_targets(y, n, self.target), chunks, X, None, settings)
-        self._forget("links_used_", "linked_rows_", "sample_index_")
         if links is not None:
             if self.kernel == "precomputed":
                 raise ValueError("links smooth the content of rows; a precomputed kernel has none")
@@ -272,7 +271,8 @@ class KernelSPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, Measur
         """SPPCA of the features: the dual form of [1]_."""
         Y, observed, _, labels = targets
         settings = likelihood.Settings(q, "moments", max_iter=self.max_iter, tol=self.tol)
-        return likelihood.fit(likelihood.Problem(F, Y, observed, labels), settings, self._iterate)
+        problem = likelihood.Problem(F, Y, observed, labels)
+        return likelihood.fit(problem, settings, self._loop(problem))
 
     def _keep(self, features, fitted, strength, coding, dtype):
         """The fit in terms of the kernel with the landmarks."""
@@ -288,8 +288,7 @@ class KernelSPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, Measur
         self.input_share_ = fitted.input_share
         self.target_share_ = fitted.target_share
         self.supervision_ = strength
-        for name in (*OF_KERNEL, "classes_", "supervision_curve_", "target_widening_"):
-            vars(self).pop(name, None)
+        for name in OF_KERNEL:
             if hasattr(features, name):
                 setattr(self, name, getattr(features, name))
         if coding.kind == "classes":

@@ -142,7 +142,7 @@ class PPCA(IterativeFit, LinearGaussianModel):
         if isinstance(self.n_components, Integral):
             check_size(self.n_components, X.shape)
         problem = Problem(X, read_weights(sample_weight, X.shape[0]))
-        return self._keep(X.dtype, fit(problem, settings, self._iterate))
+        return self._keep(X.dtype, fit(problem, settings, self._loop(problem)))
 
     def _settings(self):
         """Checked parameters, as the model takes them."""
@@ -163,7 +163,6 @@ class PPCA(IterativeFit, LinearGaussianModel):
         self.explained_variance_ = np.sum(W**2, axis=0) + sigma2
         self.explained_variance_ratio_ = self.explained_variance_ / found.total
         self.log_likelihood_ = found.run.objective[-1]
-        self.__dict__.pop("criterion_", None)
         if found.curve is not None:
             names = ("n_components", "mean", "std")
             self.criterion_ = {name: getattr(found.curve, name) for name in names}

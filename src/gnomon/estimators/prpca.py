@@ -22,7 +22,6 @@ from gnomon.models.relational.model import State
 from gnomon.stats import gaussian
 
 # Attributes that only "learnt" has; a new fit forgets those of the last.
-LEARNT = "axes_ shared_variances_ own_variances_ smoothness_ link_gain_ permuted_link_gain_".split()
 
 
 class PRPCA(IterativeFit, LinearGaussianModel):
@@ -204,7 +203,8 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         A = None if links is None else read_links(links, n, sample_index).adjacency
         index = check_sample_index(np.arange(n) if sample_index is None else sample_index, n_rows=n)
         check_size(self.n_components, X.shape)
-        return self._keep(X.dtype, index, fit(Problem(X, A), settings, self._iterate))
+        problem = Problem(X, A)
+        return self._keep(X.dtype, index, fit(problem, settings, self._loop(problem)))
 
     def fit_transform(self, X, y=None, *, links=None, sample_index=None):
         """Fit the model and embed its rows, with their links.
@@ -346,8 +346,6 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         )
 
     def _keep(self, dtype, index, found):
-        for name in LEARNT:
-            self.__dict__.pop(name, None)
         self.mean_ = np.asarray(found.mean, dtype=dtype)
         self.components_ = np.ascontiguousarray(found.view.W.T.astype(dtype))
         self.noise_variance_ = float(found.view.sigma2)

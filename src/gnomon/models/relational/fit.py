@@ -92,7 +92,7 @@ def _fit_paper(problem, settings, loop):
     R = paper.mixing(problem.A, settings.alpha, settings.gamma)
     mean = paper.relational_mean(rows, R)
     centered = Centered(rows, mean)
-    total = check_spread(centered.squared_norm)
+    total = check_spread(centered.squared_norm, rows.dtype)
     by = _by_em if settings.solver == "em" else _in_closed_form
     view, run = by(Mixed(R.astype(rows.dtype), centered), total, settings, loop)
     view = paper.of_unlinked_row(view, settings.alpha, settings.gamma)
@@ -103,7 +103,7 @@ def _fit_filter(problem, settings, loop):
     """PPCA of rows smoothed by a power of the normalised adjacency."""
     rows = as_data(_without_gaps(problem.X, settings.n_components, settings))
     mean, centered = center(rows)
-    total = check_spread(centered.squared_norm)
+    total = check_spread(centered.squared_norm, rows.dtype)
     smoothed = paper.filtered(problem.A, centered, settings.power)
     view, run = _in_closed_form(smoothed, total, settings, loop)
     return PrpcaFit(mean, view, run, _latent_means(problem.X, mean, view), links_used=True)
@@ -154,7 +154,7 @@ def _task(X, A, settings):
     k = q + min(settings.own_components, max(0, min(X.shape) // 2 - q))
     rows = as_data(_without_gaps(X, k, settings))
     mean, centered = center(rows)
-    check_spread(centered.squared_norm)
+    check_spread(centered.squared_norm, rows.dtype)
     data = model.link(centered, A, rng)
     return rounds.Task(rows, A, mean, data, rounds.leading_axes(centered, k, rng), q, rng)
 
