@@ -29,12 +29,12 @@ LIMITS = {
     "SPPCA": 14,
     "SPPCA by likelihood": 14,
     "SPPCA by likelihood, large X": 14,
-    "KernelSPPCA": 14,
+    "KernelSPPCA": 15,
     "PRPCA, learnt": 14,
     "DCAGM": 14,
     "BSDR": 15,
     "BSDR by Gibbs sampling": 17,
-    "gnomon fit": 37,
+    "gnomon fit": 38,
 }
 # A class body runs when it is imported; only functions have this flag of the interpreter.
 IS_FUNCTION = 0x1

@@ -11,13 +11,17 @@ _HOMES: dict[str, str] = {
     "LabelledOnly": "gnomon.estimators.labelled",
     "SemiSupervisedSplit": "gnomon.estimators.selection",
     "from_loaders": "gnomon.linalg.blocks",
+    "from_parquet": "gnomon.linalg.sources",
+    "from_rows": "gnomon.linalg.sources",
     "choose_dimension": "gnomon.tools.dimension",
     "compare": "gnomon.tools.compare.run",
+    "label": "gnomon.tools.label.run",
     "labelled_scorer": "gnomon.estimators.labelled",
     "load": "gnomon.tools.modelfile",
     "retrieval_score": "gnomon.tools.retrieval",
     "retrieve": "gnomon.tools.retrieval",
     "save": "gnomon.tools.modelfile",
+    "suggest": "gnomon.tools.suggest",
     "BSDR": "gnomon.estimators.bsdr",
     "BSDRRegressor": "gnomon.estimators.bsdr_regressor",
     "MultinomialProbit": "gnomon.estimators.probit",
@@ -26,6 +30,7 @@ _HOMES: dict[str, str] = {
     "chunks_from_pairs": "gnomon.estimators.chunks",
     "datasets": "gnomon.datasets",
     "displays": "gnomon.displays",
+    "io": "gnomon.io",
     "outlier_contributions": "gnomon.estimators.outliers",
     "outliers": "gnomon.estimators.outliers",
     "peers": "gnomon.peers",
@@ -34,6 +39,7 @@ _HOMES: dict[str, str] = {
     "KernelSPPCA": "gnomon.estimators.kernel_sppca",
     "KernelFeatures": "gnomon.estimators.kernel_features",
     "TableModel": "gnomon.tools.table_model",
+    "to_onnx": "gnomon.tools.onnx_graph",
 }
 
 __all__ = sorted(_HOMES)

@@ -7,6 +7,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_circles
 from sklearn.decomposition import KernelPCA
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
@@ -19,13 +20,22 @@ from gnomon.estimators._targets import contrasts
 from gnomon.models import kernel as kernels
 
 
+def drawn_landmarks(estimator):
+    """Repeated rows are other landmarks than one row with its weight."""
+    kinds = ("dense", "sparse") if estimator.n_landmarks else ()
+    return {f"check_sample_weight_equivalence_on_{kind}_data": "by chance" for kind in kinds}
+
+
+# Tiny random samples put noise at its floor, of which the fit warns.
+@pytest.mark.filterwarnings("ignore:n_components == ")
 @parametrize_with_checks(
     [
         KernelSPPCA(),
         KernelSPPCA(supervision=0.5, kernel="poly", n_landmarks=10),
         KernelSPPCA(supervision="likelihood", tol=1e-5),
         KernelSPPCA(kernel="precomputed", supervision=0.5),
-    ]
+    ],
+    expected_failed_checks=drawn_landmarks,
 )
 def test_estimator_checks(estimator, check):
     check(estimator)
@@ -280,7 +290,9 @@ def test_a_kernel_of_less_rank_than_components_is_fitted_by_likelihood():
     """One feature, whose cosines are signs: the other components have no energy."""
     X = np.array([[1.0], [2.0], [-1.0], [3.0], [-2.0], [1.0], [-4.0], [2.0], [1.0]])
     y = np.sin(np.arange(9.0))
-    model = KernelSPPCA(4, kernel="cosine", supervision="likelihood", n_landmarks=3).fit(X, y)
+    model = KernelSPPCA(4, kernel="cosine", supervision="likelihood", n_landmarks=3)
+    with pytest.warns(ConvergenceWarning, match="explains all variance of x and y"):
+        model.fit(X, y)
     T = model.transform(X)
     signs = np.sign(X[:, 0]) - np.sign(X[:, 0]).mean()
     assert_allclose(T[:, 2:], 0, atol=1e-12)
@@ -324,3 +336,189 @@ def test_repeated_entries_of_sparse_rows_are_summed(flowers):
         model = KernelSPPCA(kernel=kernel, supervision=0.5)
         expected = model.fit(once, y).transform(once)
         assert_allclose(model.fit(twice, y).transform(twice), expected, atol=1e-8)
+
+
+def theorem_3(K, codes, q, noise):
+    """Coordinates of the rows by Theorem 3 of [YYTKW06] at given noise, (ii) as corrected."""
+    n, (sx2, sy2) = len(K), noise
+    J = np.eye(n) - 1 / n
+    Kc, codes = J @ K @ J, J @ codes
+    values, V = np.linalg.eigh(Kc / sx2 + codes @ codes.T / sy2)
+    values, V = values[::-1][:q], V[:, ::-1][:, :q]
+    D = 1 - n / values
+    right = V.T @ Kc @ V + n * sx2 * np.diag(1 / D)
+    return np.sqrt(n) * (np.diag(D**-0.5) @ np.linalg.solve(right, V.T @ Kc)).T
+
+
+def test_theorem_3_at_given_noise(flowers):
+    X, y, _ = flowers
+    noise = (2e-3, 0.05)
+    model = KernelSPPCA(2, supervision="likelihood", noise=noise).fit(X, y)
+    Z = theorem_3(rbf_kernel(X, gamma=model.gamma_), contrasts(3)[y], 2, noise)
+    assert_allclose(gram(model.transform(X)), gram(Z), atol=1e-8 * np.abs(gram(Z)).max())
+    assert (model.noise_variance_, model.target_noise_variance_[0]) == noise
+
+
+@pytest.mark.parametrize("supervision", [0.5, "likelihood"])
+@pytest.mark.parametrize("with_y", [False, True])
+def test_the_posterior_of_a_linear_kernel_is_that_of_sppca(flowers, supervision, with_y):
+    X, truth, y = flowers
+    options = {"n_components": 2, "supervision": supervision}
+    dual = KernelSPPCA(kernel="linear", **options).fit(X, y)
+    primal = SPPCA(**options).fit(X, y)
+    known = truth if with_y else None
+    a, b = dual.posterior(X, known), primal.posterior(X, known)
+    signs = np.sign(np.sum(dual.transform(X) * primal.transform(X), axis=0))
+    assert_allclose(a.mean * signs, b.mean, atol=2e-3 * np.abs(b.mean).max())
+    turned = a.covariance * np.outer(signs, signs)
+    assert_allclose(turned, b.covariance, atol=2e-3 * np.abs(b.covariance).max())
+
+
+def test_the_posterior_without_outputs_has_the_mean_of_transform(circles):
+    X, _, y = circles
+    model = KernelSPPCA(2).fit(X, y)
+    posterior = model.posterior(X[:9])
+    assert_allclose(posterior.mean, model.transform(X[:9]), atol=1e-12)
+    assert np.all(np.linalg.eigvalsh(posterior.covariance) >= 0)
+
+
+def test_the_density_of_features_of_a_linear_kernel_is_that_of_rows(flowers):
+    X, _, y = flowers
+    options = {"n_components": 2, "supervision": "likelihood", "tol": 1e-10}
+    dual = KernelSPPCA(kernel="linear", **options).fit(X, y)
+    primal = SPPCA(**options).fit(X, y)
+    assert_allclose(dual.score_samples(X), primal.score_samples(X), atol=1e-4)
+    assert dual.score(X) == pytest.approx(np.mean(dual.score_samples(X)))
+    assert dual.log_likelihood_ == pytest.approx(primal.log_likelihood_, abs=1e-3)
+
+
+def test_a_strength_has_no_density_and_says_so(circles):
+    X, _, y = circles
+    model = KernelSPPCA(2).fit(X, y)
+    assert not hasattr(model, "score_samples")
+    with pytest.raises(ValueError, match="supervision='likelihood' alone"):
+        model.score(X)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "poly"])
+@pytest.mark.parametrize("supervision", [0.6, "likelihood"])
+def test_weights_are_repeated_rows(flowers, kernel, supervision):
+    X, _, y = flowers
+    weights = np.tile([1, 2, 0], 50)
+    options = {"kernel": kernel, "supervision": supervision}
+    model = KernelSPPCA(1, **options).fit(X, y, weights)
+    again = KernelSPPCA(1, **options).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
+    assert model.gamma_ == pytest.approx(again.gamma_)
+    T = again.transform(X)
+    assert_allclose(model.transform(X), T, atol=1e-4 * np.abs(T).max())
+    assert_allclose(model.predict_proba(X), again.predict_proba(X), atol=1e-3)
+
+
+def test_a_precomputed_kernel_takes_positive_weights_alone(circles):
+    X, _, y = circles
+    K, weights = rbf_kernel(X, gamma=0.7), np.ones(len(X))
+    weights[3] = 2
+    model = KernelSPPCA(kernel="precomputed", supervision=0.5).fit(K, y, weights)
+    same = KernelSPPCA(gamma=0.7, supervision=0.5).fit(X, y, weights)
+    assert_allclose(model.transform(K), same.transform(X), atol=1e-7)
+    weights[3] = 0
+    with pytest.raises(ValueError, match="leave those rows and their columns out"):
+        KernelSPPCA(kernel="precomputed", supervision=0.5).fit(K, y, weights)
+
+
+def test_noise_at_its_floor_is_warned_of(flowers):
+    X, y, _ = flowers
+    with pytest.warns(ConvergenceWarning, match="n_components == 6 explains all variance of y"):
+        KernelSPPCA(6, supervision="likelihood").fit(X, np.where(np.arange(150) % 50 < 2, y, -1))
+
+
+@pytest.mark.parametrize("bad", [{"noise": -1.0}, {"noise": "free"}, {"prior": -0.5}])
+def test_noise_and_prior_are_checked(circles, bad):
+    X, _, y = circles
+    with pytest.raises(ValueError, match=next(iter(bad))):
+        KernelSPPCA(supervision="likelihood", **bad).fit(X, y)
+
+
+def test_a_prior_draws_loadings_to_zero(flowers):
+    X, y, _ = flowers
+    free, held = (
+        KernelSPPCA(1, supervision="likelihood", prior=prior).fit(X, y) for prior in (0.0, 50.0)
+    )
+    assert np.sum(held.kernel_components_**2) < 0.9 * np.sum(free.kernel_components_**2)
+
+
+@pytest.fixture
+def gappy():
+    """Rows of rank three with two bent classes, and the same with 30 % of gaps."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(300, 3))
+    y = (z[:, 0] ** 2 + z[:, 1] ** 2 > 2).astype(int)
+    X = z @ rng.normal(size=(3, 12)) + 0.3 * rng.normal(size=(300, 12))
+    holed = np.where(rng.random(X.shape) < 0.3, np.nan, X)
+    return X, holed, y
+
+
+def test_gaps_are_filled_better_than_by_means(gappy):
+    X, holed, y = gappy
+    some = np.where(np.arange(300) < 150, y, -1)
+    means = np.where(np.isnan(holed), np.nanmean(holed, axis=0), holed)
+    model, plain = KernelSPPCA(3).fit(holed, some), KernelSPPCA(3).fit(means, some)
+    right = np.mean(model.predict(holed)[150:] == y[150:])
+    assert right > np.mean(plain.predict(means)[150:] == y[150:]) + 0.03
+    whole = KernelSPPCA(3).fit(X, some)
+    error = gram(model.transform(holed)) - gram(whole.transform(X))
+    assert np.linalg.norm(error) < 0.7 * np.linalg.norm(
+        gram(plain.transform(means)) - gram(whole.transform(X))
+    )
+
+
+def test_what_gaps_add_to_the_posterior_covers_the_whole_row(gappy):
+    X, holed, y = gappy
+    model = KernelSPPCA(2, supervision=0.5).fit(X, y)
+    rows = np.isnan(holed).any(axis=1)
+    whole, found = model.posterior(X[rows]), model.posterior(holed[rows])
+    added = np.diagonal(found.covariance - whole.covariance, axis1=1, axis2=2)
+    inside = np.abs(found.mean - whole.mean) < 1.96 * np.sqrt(added)
+    assert 0.93 < inside.mean() < 0.97
+
+
+def test_gaps_widen_numbers(gappy):
+    X, holed, _ = gappy
+    model = KernelSPPCA(2, supervision=0.5).fit(X, X[:, 0] ** 2)
+    _, sure = model.predict(X, return_std=True)
+    _, less = model.predict(holed, return_std=True)
+    rows = np.isnan(holed).any(axis=1)
+    assert np.all(less[rows] > sure[rows])
+    assert_allclose(less[~rows], sure[~rows])
+
+
+def test_labels_links_chunks_gaps_and_weights_go_together(gappy):
+    _, holed, y = gappy
+    rng = np.random.default_rng(1)
+    same = y[:, None] == y
+    A = np.triu(rng.random(same.shape) < np.where(same, 0.05, 0.003), 1)
+    links = sparse.csr_array((A | A.T).astype(float))
+    some = np.where(np.arange(300) < 60, y, -1)
+    chunks = np.where((np.arange(300) >= 280) & (y == 1), 0, -1)
+    weights = 1.0 + rng.random(300)
+    model = KernelSPPCA(3).fit(holed, some, weights, links=links, chunks=chunks)
+    assert model.links_used_
+    assert np.mean(model.predict(holed, links=links)[60:] == y[60:]) > 0.9
+    assert model.posterior(holed, links=links).covariance.shape == (300, 3, 3)
+
+
+def test_a_precomputed_kernel_has_no_gaps(circles):
+    X, _, y = circles
+    K = rbf_kernel(X)
+    K[0, 0] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        KernelSPPCA(kernel="precomputed").fit(K, y)
+
+
+def test_gaps_after_a_fit_to_sparse_rows_are_refused(flowers):
+    X, _, y = flowers
+    model = KernelSPPCA().fit(sparse.csr_array(X), y)
+    X = X.copy()
+    X[0, 0] = np.nan
+    with pytest.raises(ValueError, match="fitted to sparse rows"):
+        model.transform(X)

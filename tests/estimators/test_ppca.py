@@ -400,19 +400,6 @@ def test_too_few_iterations_warn_once(X):
     assert model.n_iter_ == 2
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_an_interrupt_leaves_a_usable_model(X):
-    def interrupt(n_iter, state, objective):
-        if n_iter == 3:
-            raise KeyboardInterrupt
-
-    model = PPCA(3, callback=interrupt).fit(remove_entries(X, 0.2))
-    assert not model.converged_
-    assert model.n_iter_ == 3
-    whole = PPCA(3).fit(X)
-    assert np.linalg.norm(span(model) - span(whole), 2) < 0.5
-
-
 def test_scikit_learn_callbacks_see_the_iterations(X, iteration_count):
     model = PPCA(3).set_callbacks(iteration_count).fit(remove_entries(X, 0.2))
     assert iteration_count.seen == model.n_iter_ - 1
@@ -429,3 +416,55 @@ def test_nulls_of_a_polars_frame_are_missing_values(X):
     gaps = remove_entries(X, 0.1)
     frame = pl.DataFrame(gaps).fill_nan(None)
     assert_allclose(PPCA(2).fit(frame).get_covariance(), PPCA(2).fit(gaps).get_covariance())
+
+
+@pytest.mark.parametrize("size", [1, 7, 40])
+@pytest.mark.parametrize("n_components", [2, 0.8])
+def test_parts_of_any_size_make_the_fit_of_all_rows(rng, size, n_components):
+    X, weights = rng.normal(size=(40, 5)) * np.arange(1, 6) + 3, rng.random(40) + 0.1
+    model = PPCA(n_components)
+    model.partial_fit(X[:10], sample_weight=weights[:10])
+    for start in range(10, 40, size):
+        part = slice(start, start + size)
+        model.partial_fit(X[part], sample_weight=weights[part])
+    whole = PPCA(n_components).fit(X, sample_weight=weights)
+    assert model.n_components_ == whole.n_components_
+    assert_allclose(model.get_covariance(), whole.get_covariance(), rtol=1e-10)
+    assert_allclose(model.mean_, whole.mean_)
+    assert_allclose(model.log_likelihood_, whole.log_likelihood_, rtol=1e-10)
+    assert model.moments_.n_rows == 40
+
+
+def test_sparse_and_single_parts_make_the_same_fit(rng):
+    X = sparse.random_array((60, 8), density=0.3, rng=rng, format="csr")
+    model = PPCA(2).partial_fit(X[:20]).partial_fit(X[20:])
+    assert_allclose(model.get_covariance(), PPCA(2).fit(X.toarray()).get_covariance(), rtol=1e-10)
+    single = X.toarray().astype(np.float32)
+    assert PPCA(2).partial_fit(single).components_.dtype == np.float32
+
+
+def test_a_failed_part_leaves_the_model_as_it_was(rng):
+    X = rng.normal(size=(20, 3))
+    model = PPCA(1).partial_fit(X)
+    with pytest.raises(ValueError, match="NaN"):
+        model.partial_fit(np.where(X > 1, np.nan, X))
+    with pytest.raises(ValueError, match="4 features"):
+        model.partial_fit(np.ones((5, 4)))
+    assert model.moments_.n_rows == 20
+    assert_allclose(model.get_covariance(), PPCA(1).fit(X).get_covariance())
+
+
+def test_parts_need_rows_enough_and_a_size_that_moments_can_tell(rng):
+    X = rng.normal(size=(20, 3))
+    with pytest.raises(ValueError, match="n_components == 2"):
+        PPCA(2).partial_fit(X[:1])
+    with pytest.raises(AttributeError) as caught:
+        PPCA("auto").partial_fit(X)
+    assert "keeps moments, not rows" in str(caught.value.__cause__)
+
+
+def test_a_fit_forgets_the_parts_before_it(rng):
+    X = rng.normal(size=(20, 3))
+    model = PPCA(1).partial_fit(X).fit(X)
+    assert not hasattr(model, "moments_")
+    assert model.partial_fit(X).moments_.n_rows == 20

@@ -1067,7 +1067,7 @@ def test_a_gap_is_an_empty_cell_of_the_table(text, tmp_path):
     assert "3 cells are empty, in 2 columns." in page
     assert "2.5%</" in page, "three of 120"
     notes = run("fit", table, "-t", "a", "-m", "kernel-sppca", "-k", "2", "--out", out).stderr
-    assert "KernelSPPCA takes no gaps; 3 were filled" in notes
+    assert "filled" not in notes
     run("fit", table, "-k", "2", "--out", out)
     filled = run("impute", out / "model.gnomon", table, "--out", tmp_path / "filled.csv")
     assert "3 gaps filled" in filled.stderr

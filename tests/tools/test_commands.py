@@ -35,7 +35,7 @@ def chosen(table, notes=None, **asked):
         (ready(), {}, "PPCA"),
         (ready(CLASSES, "classes"), {"components": 1}, "SPPCA"),
         (ready(links=LINKS), {"components": 1, "links": "e.csv"}, "PRPCA"),
-        (ready(CLASSES, "classes", CHUNKS), {"components": 1, "chunks": "c"}, "DCAGM"),
+        (ready(CLASSES, "classes", CHUNKS), {"components": 1, "chunks": "c"}, "SPPCA"),
         (ready(NUMBERS, "numeric"), {"model": "bsdr"}, "BSDRRegressor"),
         (ready(CLASSES, "classes"), {"model": "BSDR"}, "BSDR"),
     ],
@@ -112,5 +112,5 @@ def test_the_fit_gets_what_the_model_takes():
     table = ready(CLASSES, "classes", CHUNKS, LINKS)
     assert extra_inputs(gnomon.PRPCA(relation="paper"), table) == {"links": LINKS}
     assert list(extra_inputs(gnomon.DCAGM(), table)) == ["chunks"]
-    assert extra_inputs(gnomon.SPPCA(), table) == {"links": LINKS}
+    assert list(extra_inputs(gnomon.SPPCA(), table)) == ["links", "chunks"]
     assert extra_inputs(gnomon.BSDR(), table) == {}

@@ -1,5 +1,6 @@
 """Workbooks and files that hold a matrix."""
 
+import gzip
 import pickle
 import zipfile
 
@@ -10,8 +11,11 @@ from scipy import io, sparse
 from sklearn.datasets import dump_svmlight_file
 
 pa = pytest.importorskip("pyarrow")
+from pyarrow import parquet
+
 from gnomon.exceptions import TableError
-from gnomon.tools.tables import as_numbers, as_texts, column_kind, open_table
+from gnomon.tools import formats, tables
+from gnomon.tools.tables import Reading, as_numbers, as_texts, column_kind, open_table
 
 ROWS = [
     ["name", "size", "crp", "kind", "when", None],
@@ -196,10 +200,135 @@ def test_an_archive_with_objects_is_not_unpickled(tmp_path):
     assert not (tmp_path / "mark").exists()
 
 
-def test_a_bomb_is_not_opened(tmp_path):
-    np.savez_compressed(tmp_path / "t.npz", X=np.zeros((2000, 2000)))
-    with pytest.raises(TableError, match="would grow to"):
-        open_table(tmp_path / "t.npz")
+def sparse_file(path, indices, indptr, shape=(2, 3), form="csr"):
+    data = np.ones((len(indices), 1, 1) if form == "bsr" else len(indices))
+    parts = {"data": data, "indices": np.array(indices), "indptr": np.array(indptr)}
+    np.savez(path, format=form.encode(), shape=shape, **parts)
+    return path
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "bsr"])
+@pytest.mark.parametrize(
+    ("indices", "indptr"),
+    [
+        ([0, 3], [0, 1, 2]),
+        ([0, 10**9], [0, 1, 2]),
+        ([0, -1], [0, 1, 2]),
+        ([0, 1], [0, 3, 2]),
+        ([0, 1], [0, -1, 2]),
+        ([0, 1], [0, 1, 9]),
+        ([0, 1], [1, 1, 2]),
+    ],
+)
+def test_indices_beyond_a_matrix_are_refused(tmp_path, indices, indptr, form):
+    shape = (3, 2) if form == "csc" else (2, 3)
+    path = sparse_file(tmp_path / "t.npz", indices, indptr, shape, form)
+    with pytest.raises(TableError, match="cannot be read"):
+        open_table(path)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "bsr"])
+def test_right_indices_of_every_form_are_read(tmp_path, form):
+    shape = (3, 2) if form == "csc" else (2, 3)
+    (batch,) = open_table(sparse_file(tmp_path / "t.npz", [0, 2], [0, 1, 2], shape, form)).batches()
+    assert batch.matrix.shape == shape
+    assert batch.matrix.sum() == 2
+
+
+def test_indices_beyond_a_matrix_of_cells_are_refused(tmp_path):
+    anndata, h5py = pytest.importorskip("anndata"), pytest.importorskip("h5py")
+    data = anndata.AnnData(sparse.csr_matrix(np.eye(4, dtype=np.float32)))
+    data.write_h5ad(tmp_path / "t.h5ad")
+    with h5py.File(tmp_path / "t.h5ad", "a") as file:
+        file["X/indices"][3] = 10**9
+    with pytest.raises(TableError, match="cannot be read"):
+        open_table(tmp_path / "t.h5ad")
+
+
+def test_cells_that_were_never_written_are_no_table(tmp_path):
+    anndata, h5py = pytest.importorskip("anndata"), pytest.importorskip("h5py")
+    anndata.AnnData(np.eye(4, dtype=np.float32)).write_h5ad(tmp_path / "t.h5ad")
+    with h5py.File(tmp_path / "t.h5ad", "a") as file:
+        del file["X"]
+        file.create_dataset("X", (10**6, 10**6), "f4", chunks=(1000, 1000))
+    with pytest.raises(TableError, match="would grow to 4,000,000,0"):
+        open_table(tmp_path / "t.h5ad")
+
+
+MTX = "%%MatrixMarket matrix {} real general\n{}\n1 1 1\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("t.svm", "1 999999999:1\n", "999,999,999 columns"),
+        ("t.mtx", MTX.format("coordinate", "900000000 10 1"), "900,000,000 rows"),
+        ("t.mtx", MTX.format("coordinate", "10 900000000 1"), "900,000,000 columns"),
+        ("t.mtx", MTX.format("coordinate", "10 10 900000000"), "900,000,000 entries"),
+        ("t.mtx", MTX.format("array", "90000 90000"), "4,050,000,000 entries"),
+    ],
+)
+def test_a_small_file_asks_for_no_large_matrix(tmp_path, name, content, sentence):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(TableError, match=f"says that it has {sentence}, and has [0-9]+ bytes"):
+        open_table(tmp_path / name)
+
+
+def test_a_small_archive_asks_for_no_large_matrix(tmp_path):
+    path = sparse_file(tmp_path / "t.npz", [0, 1], [0, 1, 2], (2, 10**10))
+    with pytest.raises(TableError, match="10,000,000,000 columns"):
+        open_table(path)
+
+
+def packed(folder, name):
+    """A file of a few kilobytes that unpacks to some megabytes."""
+    zeros = np.zeros((1000, 400))
+    if name.endswith("npz"):
+        np.savez_compressed(folder / name, X=zeros)
+    elif name.endswith("parquet"):
+        table = pa.table({f"x{j}": column for j, column in enumerate(np.zeros((4, 10**5)))})
+        parquet.write_table(table, folder / name)
+    elif name.endswith("xlsx"):
+        with zipfile.ZipFile(folder / name, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("xl/worksheets/sheet1.xml", bytes(4 * 10**6))
+    else:
+        (folder / name).write_bytes(gzip.compress(b"1 1:1\n" * 500_000))
+    return folder / name
+
+
+@pytest.mark.parametrize("name", ["t.npz", "t.parquet", "t.xlsx", "t.svm.gz", "t.mtx.gz"])
+def test_a_bomb_is_not_opened(tmp_path, monkeypatch, name):
+    if name.endswith("xlsx"):
+        pytest.importorskip("python_calamine")
+    path = packed(tmp_path, name)
+    monkeypatch.setattr(formats, "HARMLESS", 10**6)
+    with pytest.raises(TableError, match=r"would grow to [0-9,]+ bytes.*say --max-growth"):
+        open_table(path)
+
+
+@pytest.mark.parametrize("name", ["t.npz", "t.parquet", "t.svm.gz"])
+def test_what_shrinks_well_is_read_if_it_is_small_or_asked_for(tmp_path, monkeypatch, name):
+    path = packed(tmp_path, name)
+    small = open_table(path)
+    monkeypatch.setattr(formats, "HARMLESS", 10**6)
+    asked = open_table(path, max_growth=1e5)
+    assert [b.n_rows for b in small.batches()] == [b.n_rows for b in asked.batches()]
+
+
+def test_trust_in_a_large_file_is_not_kept(tmp_path):
+    assert "max_growth" not in Reading(max_growth=1e5, decimal=",").lasting()
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
+def test_a_compressed_text_is_read_in_batches_by_its_own_size(tmp_path, monkeypatch, suffix):
+    monkeypatch.setattr(tables, "STREAM_ABOVE", 10**5)
+    codec = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}[suffix]
+    with pa.CompressedOutputStream(str(tmp_path / f"t.csv{suffix}"), codec) as file:
+        file.write(b"a,b\n" + b"1,2\n" * 50_000)
+    assert (tmp_path / f"t.csv{suffix}").stat().st_size < 10**5
+    table = open_table(tmp_path / f"t.csv{suffix}")
+    assert table.streamed
+    assert sum(batch.n_rows for batch in table.batches()) == 50_000
 
 
 def test_an_archive_that_lies_about_its_size_is_one_sentence(tmp_path):

@@ -14,6 +14,7 @@ from gnomon.exceptions import ModelFileError, TableError
 from gnomon.tools.prepare import (
     Question,
     load_fit,
+    named_rows,
     prepare,
     prepare_again,
     read_question,
@@ -256,3 +257,23 @@ def test_the_target_of_a_question_is_none_one_or_several():
     assert Question(target="ab").targets == ("ab",)
     with pytest.raises(TableError, match="--target 'a' is given more than once"):
         read_question(asked | {"target": ["a", "b", "a"]})
+
+
+class Names(list):
+    """Names of columns that count how often all of them are searched for one."""
+
+    searched = 0
+
+    def __contains__(self, name):
+        self.searched += 1
+        return super().__contains__(name)
+
+
+def test_the_names_of_a_wide_table_are_not_searched_for_each_column(tmp_path):
+    cells = [[f"{i * j % 7}.5" for j in range(60)] for i in range(12)]
+    lines = [",".join(f"x{j}" for j in range(60)), *(",".join(row) for row in cells)]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    table = open_table(tmp_path / "t.csv", na=("99", "x1=98"))
+    table = table._replace(names=Names(table.names))
+    prepare(table, named_rows(table, Question(), print), print)
+    assert table.names.searched <= 2

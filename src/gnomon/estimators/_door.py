@@ -11,7 +11,8 @@ from scipy import sparse
 from sklearn.utils.validation import check_array, check_is_fitted, check_random_state, validate_data
 
 from gnomon.linalg.blocks import from_dask
-from gnomon.linalg.data import Data
+from gnomon.linalg.data import Data, has_gaps
+from gnomon.models.gaussian import filling
 
 FLOATS = (np.float64, np.float32)
 # The mark of a row in no chunk.
@@ -40,6 +41,33 @@ class TakesRows:
         if tags.transformer_tags is not None:
             tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+class FillsGaps(TakesRows):
+    """A model that knows no density of x: its gaps are filled by ``filling_``, PPCA of the rows."""
+
+    _takes_gaps = True
+
+    def __sklearn_tags__(self):
+        """NaN is taken unless the fit met rows from which filling cannot be learnt."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan &= self._can_fill() or not self.__sklearn_is_fitted__()
+        return tags
+
+    def _filled(self, X):
+        """Rows with their gaps at their means given the rest of the row."""
+        return filling.fill(self._filling(), X) if has_gaps(X) else X
+
+    def _filling(self):
+        if not self._can_fill():
+            raise ValueError(
+                "X has missing values, and the model was fitted to sparse rows or rows in blocks, "
+                "from which it did not learn to fill them; fit it to an array"
+            )
+        return self.filling_
+
+    def _can_fill(self):
+        return getattr(self, "filling_", None) is not None
 
 
 def read_data(estimator, X, *, fitting, allow_nan=True, accept_sparse=True, min_samples=1):
@@ -257,6 +285,15 @@ def check_strength(value):
         )
     if not isinstance(value, str):
         check_real("supervision", value, low=0, high=1)
+
+
+def check_noise(noise):
+    """The noise rule of SPPCA: a word, a ratio as a float, or a pair of levels."""
+    if isinstance(noise, str):
+        return check_option("noise", noise, ("learn", "per_output"))
+    if isinstance(noise, tuple | list) and len(noise) == 2:
+        return tuple(check_real("noise", level, low=0, open_low=True) for level in noise)
+    return check_real("noise", noise, low=0, open_low=True)
 
 
 def check_option(name, value, options):

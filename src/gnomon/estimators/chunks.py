@@ -69,8 +69,6 @@ def share_targets(targets: Targets, chunks, X, weights, settings):
 
     A member whose x speaks against that label more than chunks are trusted stays unlabelled.
     """
-    if chunks is None:
-        return targets, None
     if targets.coding.kind != "classes":
         holds = {"none": "no outputs"}.get(targets.coding.kind, targets.coding.kind)
         raise ValueError(f"chunks are rows of one class, and y has {holds}; accepted are classes")

@@ -18,7 +18,7 @@ from gnomon.estimators._door import (
     take_rows,
 )
 from gnomon.exceptions import NumericalError
-from gnomon.linalg.data import Data, as_data
+from gnomon.linalg.data import Data, as_data, weighted
 from gnomon.models import kernel as kernels
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed")
@@ -223,7 +223,7 @@ class KernelFeatures(MeasuredByKernel):
         if self.n_landmarks is not None:
             check_integer("n_landmarks", self.n_landmarks, low=1)
 
-    def _learn(self, X, rng, most=None):
+    def _learn(self, X, rng, most=None, weights=None):
         """Features of the rows in float64; what `transform` needs is kept.
 
         The ``most`` leading ones are enough where they are given and the kernel is positive
@@ -237,7 +237,7 @@ class KernelFeatures(MeasuredByKernel):
         try:
             # Numbers out of range are found by what they lead to, and named.
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                found = self._find(X, most if self.kernel in DEFINITE else None)
+                found = self._find(X, most if self.kernel in DEFINITE else None, weights)
         except NumericalError as error:
             raise ValueError(f"X cannot be used with kernel == {self.kernel!r}: {error}") from error
         self.basis_, self.offset_ = found.map
@@ -245,11 +245,13 @@ class KernelFeatures(MeasuredByKernel):
             self.energies_ = found.energies
         return found
 
-    def _find(self, X, most):
+    def _find(self, X, most, weights):
         """The features by the kernel at its width."""
         if self.kernel in WITH_GAMMA:
-            self.gamma_ = float(self.gamma or kernels.default_gamma(self.kernel, as_data(X)))
-        return kernels.fit_features(self._kernel_with_landmarks(X), self.landmark_indices_, most)
+            rows = weighted(X, weights)
+            self.gamma_ = float(self.gamma or kernels.default_gamma(self.kernel, rows))
+        K = self._kernel_with_landmarks(X)
+        return kernels.fit_features(K, self.landmark_indices_, most, weights)
 
 
 def _check_square(X):

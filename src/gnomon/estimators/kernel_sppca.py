@@ -1,9 +1,13 @@
 """Supervised probabilistic PCA in the space of a kernel."""
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 
+from gnomon.estimators._base import LatentPosterior
 from gnomon.estimators._door import (
+    FillsGaps,
     check_integer,
+    check_noise,
     check_option,
     check_real,
     check_strength,
@@ -12,22 +16,32 @@ from gnomon.estimators._door import (
 )
 from gnomon.estimators._fit import IterativeFit
 from gnomon.estimators._predict import ClassHead, PredictsOutputs
-from gnomon.estimators._targets import KINDS, read_targets
-from gnomon.estimators.chunks import share_targets
+from gnomon.estimators._targets import KINDS
 from gnomon.estimators.kernel_features import KernelFeatures, MeasuredByKernel
 from gnomon.estimators.links import TakesLinks
 from gnomon.estimators.selection import ChoosesSize
-from gnomon.linalg.data import Matrix, center
+from gnomon.linalg.data import Matrix, center, has_gaps, weighted
+from gnomon.models.gaussian import filling
 from gnomon.models.sppca import fit as likelihood
-from gnomon.models.sppca.predict import Given
+from gnomon.models.sppca import predict
+from gnomon.models.sppca.statistics import State
 from gnomon.models.strength import fit as strength
 from gnomon.models.strength.closed_form import PrincipalSpace, n_directions, principal_space
 from gnomon.models.strength.completion import Outputs
+from gnomon.stats import gaussian
 
 OF_KERNEL = ("landmark_indices_", "landmarks_", "gamma_")
+# Draws of what is missing: deviations known from so many err by a tenth.
+N_DRAWS = 50
 
 
-class KernelSPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, MeasuredByKernel):
+def _by_likelihood(model):
+    return model.supervision == "likelihood"
+
+
+class KernelSPPCA(
+    ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, FillsGaps, MeasuredByKernel
+):
     """Supervised probabilistic PCA in the space of a kernel, semi-supervised where y has gaps.
 
     The dual form of `SPPCA` [1]_: components are linear in the features of a kernel, those of
@@ -49,6 +63,12 @@ class KernelSPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, Measur
         What y holds, as in `SPPCA`.
     n_landmarks : int, default=None
         Number of rows that the kernel is measured against, as in `KernelFeatures`.
+    noise : {"learn", "per_output"}, float or pair of floats, default="learn"
+        For "likelihood": what is learnt about noise, as in `SPPCA`. A pair fixes the noise of
+        the features and that of the outputs; with all rows labelled the fit is then Theorem 3
+        of [1]_.
+    prior : float, default=0.0
+        For "likelihood": precision of a Gaussian prior on the loadings, as in `SPPCA`.
     max_iter : int, default=500
         Most iterations of "likelihood".
     tol : float, default=1e-8
@@ -67,15 +87,36 @@ class KernelSPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, Measur
     dual_offset_ : ndarray of shape (n_components,)
     dual_coef_ : ndarray of shape (n_landmarks, n_outputs)
         Expected coded outputs are ``kernel(X, landmarks) @ dual_coef_ + target_mean_``.
+    latent_scale_ : ndarray of shape (n_components,)
+        Coordinates times this are the latent variables z.
+    latent_covariance_ : ndarray of shape (n_components, n_components)
+        Posterior covariance of z given complete x.
+    noise_variance_ : float
+        Noise of the features; `components_` of theirs are ``kernel_components_``.
+    kernel_basis_, kernel_components_ : ndarray
+        For "likelihood": ``kernel(X, landmarks) @ kernel_basis_[1:] - kernel_basis_[0]`` are the
+        features of rows, and these their loadings W', of shape (n_components, rank).
+    target_components_ : ndarray of shape (n_components, n_outputs)
+        Loadings of the coded outputs, of the completed ones unless "likelihood".
+    target_noise_variance_ : ndarray of shape (n_outputs,)
     target_mean_ : ndarray of shape (n_outputs,)
     target_covariance_ : ndarray of shape (n_outputs, n_outputs)
         Covariance of the coded outputs given x.
+    log_likelihood_ : float
+        For "likelihood": log likelihood of the features and outputs (less that of the prior).
+    filling_ : Filling or None
+        PPCA of rows with gaps in standard units, by which they are filled. None where the fit
+        met no gaps; those of new rows are filled by PPCA of the landmarks.
     target_widening_ : ndarray of shape (n_outputs,)
         For "likelihood" and numbers: how much larger the variances are, as in `SPPCA`.
     target_coding_ : Coding
         How y became columns.
     class_head_ : ClassHead or None
         Logistic regression with half a say in the probabilities of classes, as in `SPPCA`.
+    class_shares_ : ndarray of shape (n_classes,)
+    class_doubt_ : float
+        Shares of the classes among the labelled rows, and how much of the probabilities is
+        these, as in `SPPCA`.
     links_used_ : bool
         Where the fit had links: whether they serve the outputs, as in `SPPCA`.
     classes_ : ndarray of shape (n_classes,)
@@ -97,7 +138,7 @@ class KernelSPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, Measur
 
     See Also
     --------
-    SPPCA : With linear components; it also has densities, samples and fills gaps.
+    SPPCA : With linear components; it also draws samples and has an inverse.
     KernelFeatures : The features of the kernel, for any other linear model.
 
     References
@@ -128,6 +169,8 @@ class KernelSPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, Measur
         supervision="auto",
         target="auto",
         n_landmarks=None,
+        noise="learn",
+        prior=0.0,
         max_iter=500,
         tol=1e-8,
         callback=None,
@@ -141,20 +184,26 @@ class KernelSPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, Measur
         self.supervision = supervision
         self.target = target
         self.n_landmarks = n_landmarks
+        self.noise = noise
+        self.prior = prior
         self.max_iter = max_iter
         self.tol = tol
         self.callback = callback
         self.random_state = random_state
 
-    def fit(self, X, y=None, *, links=None, sample_index=None, chunks=None):
+    def fit(self, X, y=None, sample_weight=None, *, links=None, sample_index=None, chunks=None):
         """Fit the model.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows, or their kernel (n_samples, n_samples) where it is precomputed.
+            Training rows, or their kernel (n_samples, n_samples) where it is precomputed. NaN
+            marks missing values in a dense X, not in a kernel.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
             Outputs. -1 or None marks rows without class, NaN missing numbers or indicators.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows; a weight of two is a row that occurs twice. A precomputed
+            kernel takes positive ones.
         links : Links, array-like or sparse matrix, or "neighbours", default=None
             Links among the rows, which are used where they serve the outputs, as in `SPPCA`.
         sample_index : array-like of int of shape (n_samples,), default=None
@@ -168,51 +217,42 @@ class KernelSPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, Measur
         """
         if self.n_components == "auto":
             known = {"links": links, "sample_index": sample_index, "chunks": chunks}
-            return self._fit_chosen(X, y, **known)
+            return self._fit_chosen(X, y, sample_weight=sample_weight, **known)
         features = self._checked_features()
-        X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
+        X = read_data(self, X, fitting=True, allow_nan=self._takes_gaps, min_samples=2)
         n = X.shape[0]
         q = check_integer("n_components", self.n_components, low=1, high=n, high_is=", the rows")
         rng = repeatable(self.random_state)
         settings = strength.Settings(q, self.supervision, False, self.max_iter, self.tol, rng)
-        targets, chunks = share_targets(read_targets(y, n, self.target), chunks, X, None, settings)
+        problem, coding = self._read_problem(X, y, sample_weight, chunks, settings)
+        self._check_precomputed(problem, n, links)
+        holed = has_gaps(problem.X)
+        self.filling_ = filling.learn(problem.X, problem.weights) if holed else None
         if links is not None:
-            if self.kernel == "precomputed":
-                raise ValueError("links smooth the content of rows; a precomputed kernel has none")
-            X = self._join(X, targets, None, links, sample_index, settings)
-        all_count = self.supervision == "likelihood"
-        learnt = features._learn(X, rng, None if all_count else n_directions(q))
-        F = learnt.F
-        if all_count:
-            found = self._fit_likelihood(F, targets, q)
-            self._keep(features, found, "likelihood", targets.coding, X.dtype)
-            self._keep_widening(X, *targets[:2], None, q)
-            self._keep_head(features, found, F, targets.labels)
-        else:
-            space = _space(learnt, q, rng)
-            outputs = Outputs(targets.Y, targets.observed, targets.labels, chunks)
-            found = strength.fit_in(space, outputs, settings)
-            self._keep(features, found.fitted, found.strength, targets.coding, X.dtype)
-            self._keep_head(features, found.fitted, F, targets.labels)
-            if found.curve is not None:
-                self.supervision_curve_ = found.curve._asdict()
-        self._keep_run(found.run, max_iter=self.max_iter)
+            problem = self._joined(problem, n, links, sample_index, settings)
+        problem = problem._replace(X=self._filled(problem.X))
+        most = None if self.supervision == "likelihood" else n_directions(q)
+        learnt = features._learn(problem.X, rng, most, problem.weights)
+        fit = self._fit_strength if most else self._fit_likelihood
+        fit(features, learnt, problem, settings, coding)
         return self
 
-    def fit_transform(self, X, y=None, *, links=None, sample_index=None, chunks=None):
+    def fit_transform(self, X, y=None, *, links=None, sample_index=None, **fit_params):
         """Fit the model and project its rows, with their links.
 
         Parameters
         ----------
-        X, y, links, sample_index, chunks
+        X, y, links, sample_index
             As in `fit`.
+        **fit_params : dict
+            ``sample_weight`` and ``chunks``.
 
         Returns
         -------
         T : ndarray of shape (n_samples, n_components)
         """
         graph = {"links": links, "sample_index": sample_index}
-        return self.fit(X, y, chunks=chunks, **graph).transform(X, **graph)
+        return self.fit(X, y, **graph, **fit_params).transform(X, **graph)
 
     def transform(self, X, *, links=None, sample_index=None):
         """Coordinates of every row.
@@ -220,7 +260,8 @@ class KernelSPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, Measur
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows, or their kernel with the rows of the fit where it is precomputed.
+            Rows, NaN for missing values, or their kernel with the rows of the fit where it is
+            precomputed.
         links : Links, array-like or sparse matrix, default=None
             Links of the rows, as in `PRPCA.transform`: among themselves, among the rows of
             the fit and then these, or with ``sample_index`` among all nodes.
@@ -234,6 +275,70 @@ class KernelSPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, Measur
         X = self._read(X, links, sample_index)
         K, dtype = self._kernel_with_landmarks(X), X.dtype
         return (K @ self.dual_components_ - self.dual_offset_).astype(dtype, copy=False)
+
+    def posterior(self, X, y=None, *, links=None, sample_index=None):
+        """Posterior of the coordinates of every row, given x or given x and y.
+
+        Its mean given x is what `transform` gives. Gaps widen it: by how much the coordinates
+        vary over draws of what is missing, given the rest of the row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows, NaN for missing values, or their kernel with the rows of the fit where it is
+            precomputed.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+            Outputs of the rows where they are known, coded as in `fit`.
+        links : Links, array-like or sparse matrix, default=None
+            Links of the rows, as in `PRPCA.transform`: among themselves, among the rows of
+            the fit and then these, or with ``sample_index`` among all nodes.
+        sample_index : array-like of int of shape (n_samples,), default=None
+            The node of each row.
+
+        Returns
+        -------
+        posterior : LatentPosterior
+            Named tuple (mean, covariance) with arrays of shape (n_samples, n_components) and
+            (n_samples, n_components, n_components).
+        """
+        X = self._read(X, links, sample_index)
+        Y, observed = self._read_outputs(y, X.shape[0])
+        model, K = self._fitted(), self._kernel_with_landmarks(X)
+        mean = np.asarray(K @ self.dual_components_ - self.dual_offset_, dtype=float)
+        covariance = predict.coordinate_covariance(model) + self._gap_moments(
+            X, self.dual_components_
+        )
+        if not observed.any():
+            return LatentPosterior(mean, covariance)
+        if self.supervision_ == "likelihood":
+            # Coordinates of the likelihood are the latent variables themselves.
+            return LatentPosterior(
+                *predict.with_outputs(model.state, mean, covariance, Y, observed)
+            )
+        given = self._outputs_given(X)
+        return LatentPosterior(
+            mean + predict.turned_by_outputs(model, given, Y, observed), covariance
+        )
+
+    @available_if(_by_likelihood)
+    def score_samples(self, X):
+        """Log density of the features of every row, as many as the kernel has rank.
+
+        Only for "likelihood"; a strength keeps the leading features alone.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows, NaN for missing values, which are filled, or their kernel.
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_samples,)
+        """
+        X = self._read(X)
+        self._refuse_linked("score_samples")
+        F = self._kernel_with_landmarks(X) @ self.kernel_basis_[1:] - self.kernel_basis_[0]
+        return gaussian.log_density(Matrix(F), self.kernel_components_.T, self.noise_variance_)
 
     def inverse_transform(self, Z):
         """Refused: a point of a kernel's space has in general no row that maps to it.
@@ -260,6 +365,8 @@ class KernelSPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, Measur
         """The features of the kernel, not yet fitted, once all parameters are checked."""
         check_strength(self.supervision)
         check_option("target", self.target, ("auto", *KINDS))
+        check_noise(self.noise)
+        check_real("prior", self.prior, low=0)
         check_integer("max_iter", self.max_iter, low=1)
         check_real("tol", self.tol, low=0)
         names = ("kernel", "gamma", "degree", "coef0", "n_landmarks")
@@ -267,12 +374,44 @@ class KernelSPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, Measur
         features._check_parameters()
         return features
 
-    def _fit_likelihood(self, F, targets, q):
+    def _check_precomputed(self, problem, n_rows, links):
+        if self.kernel != "precomputed":
+            return
+        if links is not None:
+            raise ValueError("links smooth the content of rows; a precomputed kernel has none")
+        if problem.X.shape[0] < n_rows:
+            raise ValueError(
+                "sample_weight has zeros, and X is a precomputed kernel; leave those rows and "
+                "their columns out of it"
+            )
+
+    def _fit_likelihood(self, features, learnt, problem, settings, coding):
         """SPPCA of the features: the dual form of [1]_."""
-        Y, observed, _, labels = targets
-        settings = likelihood.Settings(q, "moments", max_iter=self.max_iter, tol=self.tol)
-        problem = likelihood.Problem(F, Y, observed, labels)
-        return likelihood.fit(problem, settings, self._loop(problem))
+        q = settings.n_components
+        rules = {"noise": check_noise(self.noise), "prior": float(self.prior)}
+        limits = {"max_iter": self.max_iter, "tol": self.tol}
+        of_features = problem._replace(X=learnt.F)
+        settings = likelihood.Settings(q, "moments", **rules, **limits)
+        found = likelihood.fit(of_features, settings, self._loop(of_features))
+        self._keep(features, found, "likelihood", coding, problem.X.dtype)
+        self.kernel_basis_ = np.vstack([features.offset_, features.basis_])
+        self.kernel_components_ = found.state.W.T
+        self.log_likelihood_ = found.log_likelihood
+        self._keep_widening(*problem[:3], problem.weights, q)
+        self._keep_head(features, found, learnt.F, problem)
+        self._warn_at_floor(*found.at_floor)
+        self._keep_run(found.run, max_iter=self.max_iter)
+
+    def _fit_strength(self, features, learnt, problem, settings, coding):
+        """SPPCA at a strength on the leading features."""
+        space = _space(learnt, settings.n_components, settings.rng, problem.weights)
+        outputs = Outputs(problem.Y, problem.observed, problem.labels, problem.chunks)
+        found = strength.fit_in(space, outputs, settings)
+        self._keep(features, found.fitted, found.strength, coding, problem.X.dtype)
+        self._keep_head(features, found.fitted, learnt.F, problem)
+        if found.curve is not None:
+            self.supervision_curve_ = found.curve._asdict()
+        self._keep_run(found.run, max_iter=self.max_iter)
 
     def _keep(self, features, fitted, strength, coding, dtype):
         """The fit in terms of the kernel with the landmarks."""
@@ -283,6 +422,12 @@ class KernelSPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, Measur
         self.dual_offset_ = (offset @ fitted.projection).astype(dtype)
         self.dual_coef_ = basis @ coef
         self.target_mean_ = target_mean - offset @ coef
+        self.latent_scale_ = fitted.latent_scale
+        self.latent_covariance_ = fitted.latent_covariance
+        self.noise_variance_ = float(fitted.state.sigma2)
+        self.target_components_ = fitted.state.W_y.T
+        self.target_noise_variance_ = fitted.state.sigma2_y
+        self._output_mean, self._whitener = fitted.state.mean_y, fitted.whitener
         self.target_covariance_ = covariance
         self.target_coding_ = coding
         self.input_share_ = fitted.input_share
@@ -294,26 +439,80 @@ class KernelSPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, Measur
         if coding.kind == "classes":
             self.classes_ = coding.classes
 
-    def _keep_head(self, features, fitted, F, labels):
+    def _keep_head(self, features, fitted, F, problem):
         """The head in terms of the kernel with the landmarks."""
-        self._teach_head(fitted, labels, lambda rows, wide: F[rows] @ wide)
+        self._teach_head(fitted, problem.labels, lambda rows, wide: F[rows] @ wide, problem.weights)
         if self.class_head_ is not None:
-            coef, intercept = self.class_head_
+            coef, intercept, say = self.class_head_
             in_kernel = features.basis_ @ coef, intercept - features.offset_ @ coef
-            self.class_head_ = ClassHead(*in_kernel)
+            self.class_head_ = ClassHead(*in_kernel, say)
+
+    def _fitted(self):
+        """What predictions need of the result that the fitted attributes were kept from."""
+        W_y, levels = self.target_components_.T, self.target_noise_variance_
+        state = State(None, self.noise_variance_, W_y, levels, self._output_mean)
+        latent = self.latent_scale_, self.latent_covariance_
+        outputs = likelihood.Prediction(self.dual_coef_, self.target_mean_, self.target_covariance_)
+        shares = self.input_share_, self.target_share_
+        parts = None, state, self.dual_components_, *latent, outputs, self._whitener, *shares
+        return likelihood.SppcaFit(*parts)
+
+    def _kernel_with_landmarks(self, X):
+        return super()._kernel_with_landmarks(self._filled(X))
+
+    def _filling(self):
+        if getattr(self, "filling_", None) is None and self._has_rows():
+            return filling.learn(self.landmarks_)
+        return super()._filling()
+
+    def _can_fill(self):
+        return super()._can_fill() or self._has_rows()
+
+    def _has_rows(self):
+        return isinstance(getattr(self, "landmarks_", None), np.ndarray)
+
+    @property
+    def _takes_gaps(self):
+        return self.kernel != "precomputed"
+
+    def _log_densities(self, X):
+        if self.supervision_ != "likelihood":
+            raise ValueError(
+                "y is None, and the score is then a log density, which KernelSPPCA has for "
+                f"supervision='likelihood' alone; supervision == {self.supervision!r}"
+            )
+        return self.score_samples(X)
 
     def _placed(self, X, coef=None):
         K = self._kernel_with_landmarks(X)
-        mean = K @ self.dual_coef_ + self.target_mean_
-        given = Given(mean, self.target_covariance_[None], np.zeros(len(K), dtype=int))
+        mean, covariances = K @ self.dual_coef_ + self.target_mean_, self.target_covariance_[None]
+        pattern = np.zeros(len(K), dtype=int)
+        if has_gaps(X):
+            more = self._gap_moments(X, self.dual_coef_)
+            covariances, pattern = covariances + more, np.arange(len(K))
+        given = predict.Given(mean, covariances, pattern)
         return given, None if coef is None else K @ coef
 
+    def _gap_moments(self, X, coef):
+        """Second moments (n, k, k) of K coef over draws of what rows miss, about the filled."""
+        n, k = X.shape[0], coef.shape[1]
+        total = np.zeros((n, k, k))
+        if has_gaps(X):
+            rows = np.flatnonzero(np.isnan(X).any(axis=1))
+            drawn = filling.draws(self._filling(), X[rows], N_DRAWS, np.random.default_rng(0))
+            center = self._kernel_with_landmarks(X[rows]) @ coef
+            values = (self._kernel_with_landmarks(part) @ coef for part in drawn)
+            total[rows] = filling.second_moments(values, center)
+        return total
 
-def _space(learnt, q, rng):
+
+def _space(learnt, q, rng, weights):
     """The leading features as a principal space; exact ones are principal already."""
+    data = Matrix(learnt.F)
     if learnt.energies is None:
-        return principal_space(*center(Matrix(learnt.F)), n_directions(q), rng, leading=q)
+        return principal_space(*center(weighted(data, weights)), n_directions(q), rng, leading=q)
     n, rank = learnt.F.shape
+    n = n if weights is None else weights.sum()
     axes, variances = np.eye(rank, min(rank, n_directions(q))), learnt.energies / n
-    data, variances = Matrix(learnt.F), variances[: axes.shape[1]]
-    return PrincipalSpace(np.zeros(rank), data, axes, variances, learnt.total / n)
+    variances = variances[: axes.shape[1]]
+    return PrincipalSpace(np.zeros(rank), data, axes, variances, learnt.total / n, weights)

@@ -252,11 +252,18 @@ class TakesLinks:
                 'PRPCA(relation="learnt") is a model of linked rows that has it'
             )
 
-    def _join(self, X, targets, weights, links, sample_index, settings):
+    def _joined(self, problem, n_rows, links, sample_index, settings):
+        """The problem of that many rows, with the blocks of links where these serve the outputs."""
+        if problem.X.shape[0] < n_rows:
+            raise ValueError("sample_weight has zeros; with links leave those rows out of all")
+        return problem._replace(X=self._join(problem, links, sample_index, settings))
+
+    def _join(self, problem, links, sample_index, settings):
         """X, or the blocks that links make of it where these serve the outputs."""
-        if not targets.observed.any():
+        X, Y, observed, labels, weights, _ = problem
+        if not observed.any():
             raise ValueError("links are judged by outputs that differ, and y has none; use PRPCA")
-        n, outputs = X.shape[0], Outputs(targets.Y, targets.observed, targets.labels)
+        n, outputs = X.shape[0], Outputs(Y, observed, labels)
         if isinstance(links, str):
             check_option("links", links, (NEIGHBOURS,))
             found = linked.learn_neighbours(X, outputs, weights, settings)

@@ -5,6 +5,7 @@ from numbers import Integral, Real
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
 
 from gnomon.estimators._base import LinearGaussianModel
 from gnomon.estimators._door import (
@@ -17,9 +18,22 @@ from gnomon.estimators._door import (
     repeatable,
 )
 from gnomon.estimators._fit import IterativeFit
+from gnomon.linalg.data import weighted
+from gnomon.linalg.moments import Summed, joined, moments_of
 from gnomon.models.gaussian.fit import Problem, Settings, fit
 
 SOLVERS = ("auto", "moments", "dual", "subspace", "em")
+
+
+def _keeps_moments(model):
+    """Whether moments of the rows are all that the fit needs."""
+    if model.n_components == "auto" or model.solver not in ("auto", "moments"):
+        raise AttributeError(
+            f"n_components == {model.n_components!r} and solver == {model.solver!r}; partial_fit "
+            "keeps moments, not rows: accepted are a number or a share of components, and the "
+            "solvers 'auto' and 'moments'"
+        )
+    return True
 
 
 class PPCA(IterativeFit, LinearGaussianModel):
@@ -73,6 +87,8 @@ class PPCA(IterativeFit, LinearGaussianModel):
         Number of iterations; 1 for a closed form.
     converged_ : bool
         Whether the iteration settled.
+    moments_ : Moments
+        After `partial_fit`: number, weight, mean and scatter of all rows so far.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only where X has column names.
@@ -144,6 +160,49 @@ class PPCA(IterativeFit, LinearGaussianModel):
         problem = Problem(X, read_weights(sample_weight, X.shape[0]))
         return self._keep(X.dtype, fit(problem, settings, self._loop(problem)))
 
+    @available_if(_keeps_moments)
+    def partial_fit(self, X, y=None, sample_weight=None):
+        """Fit the model to these rows and all that `partial_fit` was given before, exactly.
+
+        Rows are not kept, only their number, mean and scatter: after the last part the model is
+        that of `fit` with all rows at once, whatever the parts. After `fit` it begins anew.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            More rows, without missing values. With those before at least as many as components.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows; a weight of two is a row that occurs twice.
+
+        Returns
+        -------
+        self : PPCA
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gnomon import PPCA
+        >>> X = np.random.default_rng(0).normal(size=(100, 5))
+        >>> model = PPCA(2)
+        >>> for part in np.split(X, 10):
+        ...     model = model.partial_fit(part)
+        >>> bool(np.allclose(model.get_covariance(), PPCA(2).fit(X).get_covariance()))
+        True
+        """
+        settings, before = self._settings(), getattr(self, "moments_", None)
+        X = read_data(self, X, fitting=before is None, allow_nan=False)
+        moments = moments_of(weighted(X, read_weights(sample_weight, X.shape[0])))
+        if before is not None:
+            moments = joined(before, moments)
+        if isinstance(self.n_components, Integral):
+            check_size(self.n_components, (moments.n_rows, X.shape[1]))
+        problem = Problem(Summed(moments))
+        found = fit(problem, settings._replace(solver="moments"), self._loop(problem))
+        self.moments_ = moments
+        return self._keep(X.dtype, found)
+
     def _settings(self):
         """Checked parameters, as the model takes them."""
         return Settings(
@@ -163,6 +222,7 @@ class PPCA(IterativeFit, LinearGaussianModel):
         self.explained_variance_ = np.sum(W**2, axis=0) + sigma2
         self.explained_variance_ratio_ = self.explained_variance_ / found.total
         self.log_likelihood_ = found.run.objective[-1]
+        vars(self).pop("criterion_", None)
         if found.curve is not None:
             names = ("n_components", "mean", "std")
             self.criterion_ = {name: getattr(found.curve, name) for name in names}

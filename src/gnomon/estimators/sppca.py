@@ -1,21 +1,19 @@
 """Supervised and semi-supervised probabilistic PCA."""
 
-import warnings
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from gnomon.estimators._base import LatentPosterior, LinearGaussianModel
 from gnomon.estimators._door import (
     check_integer,
+    check_noise,
     check_option,
     check_real,
     check_size,
     check_strength,
     generator,
     read_data,
-    read_weights,
     repeatable,
     take_rows,
 )
@@ -23,20 +21,16 @@ from gnomon.estimators._fit import IterativeFit
 from gnomon.estimators._predict import PredictsOutputs
 from gnomon.estimators._targets import (
     KINDS,
-    as_array,
     decode_covariance,
     decode_predictions,
     decode_scores,
-    read_like,
-    read_targets,
     restore,
 )
-from gnomon.estimators.chunks import share_targets
 from gnomon.estimators.links import TakesLinks
 from gnomon.estimators.selection import ChoosesSize
 from gnomon.linalg.data import Centered, as_data, has_gaps
 from gnomon.models.sppca import predict
-from gnomon.models.sppca.fit import Prediction, Problem, Settings, SppcaFit, fit
+from gnomon.models.sppca.fit import Prediction, Settings, SppcaFit, fit
 from gnomon.models.sppca.statistics import State
 from gnomon.models.strength import fit as strength
 from gnomon.stats import gaussian
@@ -140,8 +134,15 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         Only where y holds classes.
     class_head_ : ClassHead or None
         Logistic regression on a map of 20 components, or on that of "likelihood", which has
-        half a say in the probabilities of classes: ``(X - mean_) @ coef + intercept``. None
-        where y holds no classes, or where labels left out could not be found.
+        half a say in the probabilities of classes: ``(X - mean_) @ coef + intercept``. Where
+        links are used it sees all that is smoothed over them, and ``say`` grows with the labels
+        a class. None where y holds no classes, or where labels left out could not be found.
+    class_shares_ : ndarray of shape (n_classes,)
+        Shares of the classes among the labelled rows, a prior of the probabilities.
+    class_doubt_ : float
+        How much of the probabilities is `class_shares_`, whatever the row: that of half a row
+        among the labelled ones; .99 where rows left out are not found better than by these
+        shares, so that the map says nothing of the classes.
     supervision_ : float or "likelihood"
         The strength used.
     supervision_curve_ : dict of str to ndarray
@@ -150,7 +151,7 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
     links_used_ : bool
         Where the fit had links: whether they serve the outputs. Then ``components_``, ``mean_``,
         ``projection_`` and ``coef_`` are those of blocks of content, as `linked_rows_` makes
-        them, and rows have no density, no gaps and no inverse of their own.
+        them, and rows have no density and no inverse of their own; gaps are filled before.
     linked_rows_ : LinkedRows
         Where links are used: axes of content, steps over the links, coordinates of the rows.
     sample_index_ : ndarray of shape (n_samples,)
@@ -263,10 +264,7 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         check_size(settings.n_components, X.shape)
         problem, coding = self._read_problem(X, y, sample_weight, chunks, settings)
         if links is not None:
-            if problem.X.shape[0] < X.shape[0]:
-                raise ValueError("sample_weight has zeros; with links leave those rows out of all")
-            graph = links, sample_index, settings
-            problem = problem._replace(X=self._join(problem.X, problem, problem.weights, *graph))
+            problem = self._joined(problem, X.shape[0], links, sample_index, settings)
         if self.supervision == "likelihood":
             found = fit(problem, settings, self._loop(problem))
             self._keep(X.dtype, coding, found, "likelihood", found.n_passes)
@@ -480,7 +478,7 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         return Settings(
             check_integer("n_components", self.n_components, low=1),
             check_option("solver", self.solver, SOLVERS),
-            _read_noise(self.noise),
+            check_noise(self.noise),
             check_option("target_mean", self.target_mean, ("likelihood", "labelled")),
             check_real("prior", self.prior, low=0),
             check_option("scale", self.scale, SCALES),
@@ -494,18 +492,6 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         latent, limits = self.scale == "latent", (settings.max_iter, settings.tol)
         chosen = settings.n_components, self.supervision, latent
         return strength.Settings(*chosen, *limits, settings.rng)
-
-    def _read_problem(self, X, y, sample_weight, chunks, settings):
-        """Rows of positive weight with their outputs as columns, and how y became these."""
-        weights = read_weights(sample_weight, X.shape[0])
-        if weights is not None and not weights.all():
-            counts = weights > 0
-            X, weights = take_rows(X, counts), weights[counts]
-            y, chunks = (None if v is None else take_rows(as_array(v), counts) for v in (y, chunks))
-        targets = read_targets(y, X.shape[0], self.target, weights)
-        targets, chunks = share_targets(targets, chunks, X, weights, settings)
-        Y, observed, coding, labels = targets
-        return Problem(X, Y, observed, labels, weights, chunks), coding
 
     def _keep(self, dtype, coding, fitted, strength, passes):
         state = fitted.state
@@ -537,17 +523,6 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
 
         self._teach_head(fitted, problem.labels, coordinates, problem.weights)
 
-    def _warn_at_floor(self, inputs, outputs):
-        if inputs or outputs:
-            which = " and ".join(name for name, low in (("x", inputs), ("y", outputs)) if low)
-            warnings.warn(
-                f"n_components == {self.n_components} explains all variance of {which}: that noise "
-                "is held at its floor, and without it the likelihood has no maximum; use fewer "
-                "components, more labelled rows, or fix the noise",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-
     def _fitted(self):
         """The fitted attributes as the result that they were kept from."""
         W, W_y = self.components_.T.astype(float, copy=False), self.target_components_.T
@@ -564,20 +539,5 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
             self.target_share_,
         )
 
-    def _read_outputs(self, y, n_samples):
-        if y is not None:
-            return read_like(y, n_samples, self.target_coding_)
-        nothing = np.zeros((n_samples, len(self.target_mean_)))
-        return nothing, nothing.astype(bool)
-
     def _placed(self, X, coef=None):
         return predict.placed(self._fitted(), X, coef)
-
-
-def _read_noise(noise):
-    """The noise rule: a word, a ratio as a float, or a pair of levels."""
-    if isinstance(noise, str):
-        return check_option("noise", noise, ("learn", "per_output"))
-    if isinstance(noise, tuple | list) and len(noise) == 2:
-        return tuple(check_real("noise", level, low=0, open_low=True) for level in noise)
-    return check_real("noise", noise, low=0, open_low=True)

@@ -62,33 +62,28 @@ def iterate(
     The state returned is one step better than the last objective. ``callback(n_iter, state,
     objective)`` sees the model's own state at every iteration and stops it with True;
     ``checkpoint`` is called alike with the state of the method, from which it can go on to the
-    bit. ``objective`` is the history of a run that goes on from here. KeyboardInterrupt ends the
-    loop with the last whole state; *converged* means settled and nothing else. A step that may
-    lose objective is given patience: it has settled when its best value has risen by at most
-    tol in that many iterations.
+    bit. ``objective`` is the history of a run that goes on from here. *Converged* means settled
+    and nothing else. A step that may lose objective is given patience: it has settled when its
+    best value has risen by at most tol in that many iterations. KeyboardInterrupt leaves the
+    loop: a cut fit would be taken for a whole one by whoever compares several.
     """
     state, history = method.start, list(objective)
     converged = False
-    try:
-        for n_iter in range(len(history) + 1, max_iter + 1):
-            new_state, value = method.step(state)
-            if not np.isfinite(value):
-                raise NumericalError(
-                    f"the objective is {value} at iteration {n_iter}: numbers left their range; "
-                    "rescale X or y where they are huge or tiny"
-                )
-            state = new_state
-            history.append(float(value))
-            converged = _is_settled(method, state, history, tol, patience)
-            if converged:
-                break
-            if checkpoint is not None:
-                checkpoint(n_iter, state, value)
-            if callback is not None and callback(n_iter, method.finish(state), value):
-                break
-    except KeyboardInterrupt:
-        if not history:
-            raise
+    for n_iter in range(len(history) + 1, max_iter + 1):
+        state, value = method.step(state)
+        if not np.isfinite(value):
+            raise NumericalError(
+                f"the objective is {value} at iteration {n_iter}: numbers left their range; "
+                "rescale X or y where they are huge or tiny"
+            )
+        history.append(float(value))
+        converged = _is_settled(method, state, history, tol, patience)
+        if converged:
+            break
+        if checkpoint is not None:
+            checkpoint(n_iter, state, value)
+        if callback is not None and callback(n_iter, method.finish(state), value):
+            break
     return Run(method.finish(state), history, converged, method._replace(start=state))
 
 

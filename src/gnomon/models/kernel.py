@@ -5,6 +5,9 @@
     exact      K of all rows, centred, Kc = U diag(l) U'     basis U l^(-1/2), F = U l^(1/2)
     Nystrom    rows against m landmarks                      basis from K of the landmarks
 
+Weights w count rows: the mean is theirs, and D^(1/2) Kc D^(1/2) with D = diag(w) has the
+eigenvectors U, so that the basis is D^(1/2) U l^(-1/2) and F'D F is diagonal.
+
 Kc = F F', so a linear model of the features F is the dual form of that model in the space of
 the kernel. Centring is by the rows of the fit, for them and for new points alike. Values of the
 kernel come in as arrays; what is said here of rows is how wide a kernel, and around what.
@@ -17,7 +20,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from gnomon.exceptions import NumericalError
-from gnomon.linalg.data import SAFE_SHIFT, Data, center
+from gnomon.linalg.data import SAFE_SHIFT, Data, Weighted, center
 from gnomon.linalg.solve import fix_signs, one_thread
 
 # Eigenvalues below this share of the largest are left out. The rank cut of other matrices is
@@ -58,17 +61,18 @@ def choose_landmarks(n, size, rng) -> np.ndarray:
     return np.arange(n) if size >= n else np.sort(rng.choice(n, size, replace=False))
 
 
-def fit_features(K, index, most=None) -> Features:
+def fit_features(K, index, most=None, weights=None) -> Features:
     """Features of rows whose kernel with the landmarks, the rows of ``index``, is K (n, m).
 
     Of the exact ones those of most energy, ``most`` of them, are enough where it is given.
     """
+    weights = np.ones(len(K)) if weights is None else weights
     if len(index) == len(K):
-        found, energies, total = exact_map(K, most)
-        return Features(found, found.basis * energies, energies, total)
-    found = nystrom_map(K[index], K)
+        found, energies, total = exact_map(K, most, weights)
+        return Features(found, found.basis / weights[:, None] * energies, energies, total)
+    found = nystrom_map(K[index], K, weights)
     F = features(found, K)
-    return Features(found, F, None, float(np.vdot(F, F)))
+    return Features(found, F, None, float(weights @ F**2 @ np.ones(F.shape[1])))
 
 
 def features(found: FeatureMap, K) -> np.ndarray:
@@ -76,25 +80,28 @@ def features(found: FeatureMap, K) -> np.ndarray:
     return K @ found.basis - found.offset
 
 
-def exact_map(K, most=None) -> tuple[FeatureMap, np.ndarray, float]:
+def exact_map(K, most=None, weights=None) -> tuple[FeatureMap, np.ndarray, float]:
     """The map of all rows, their energies (r,), the eigenvalues of the centred K (n, n), and all.
 
     Directions of negative energy, which a kernel that is not positive definite has, are left out.
     """
-    means = K.mean(axis=0)
-    centred = K - means - means[:, None] + means.mean()
+    weights = np.ones(len(K)) if weights is None else weights
+    roots, means = np.sqrt(weights), np.average(K, axis=0, weights=weights)
+    about = np.average(means, weights=weights)
+    centred = (K - means - means[:, None] + about) * np.outer(roots, roots)
     values, U = _positive(centred, most)
     total = float(np.trace(centred)) if len(values) == most else float(values.sum())
     # Orthogonal to constants but for rounding, of which roots of small energies make much.
-    basis = (U - U.mean(axis=0)) / np.sqrt(values)
+    U = roots[:, None] * U
+    basis = (U - np.outer(weights / weights.sum(), U.sum(axis=0))) / np.sqrt(values)
     return FeatureMap(basis, means @ basis), values, total
 
 
-def nystrom_map(K_landmarks, K) -> FeatureMap:
+def nystrom_map(K_landmarks, K, weights=None) -> FeatureMap:
     """The map of rows by their kernel K (n, m) with m landmarks, whose own kernel is (m, m)."""
     values, U = _positive(K_landmarks)
     basis = U / np.sqrt(values)
-    return FeatureMap(basis, K.mean(axis=0) @ basis)
+    return FeatureMap(basis, np.average(K, axis=0, weights=weights) @ basis)
 
 
 def _positive(K, most=None):
@@ -144,8 +151,11 @@ def default_gamma(kernel, X: Data) -> float:
 
 def _mean_absolute_distance(X):
     """Mean over pairs of some rows of the sum of absolute differences, from sorted columns."""
+    X, weights = (X.X, X.weights) if isinstance(X, Weighted) else (X, np.ones(X.shape[0]))
     rows = np.unique(np.linspace(0, X.shape[0] - 1, SAMPLED_ROWS).astype(int))
-    columns = np.sort(np.concatenate(list(X.rows(rows).dense_blocks())), axis=0)
-    n = len(rows)
-    ranks = 2 * np.arange(n) - n + 1
-    return 2 * float(np.sum(ranks @ columns.astype(float))) / n**2
+    columns = np.concatenate(list(X.rows(rows).dense_blocks())).astype(float)
+    order = np.argsort(columns, axis=0)
+    counts = weights[rows][order]
+    below = np.cumsum(counts, axis=0)
+    ranks = counts * (2 * below - counts - below[-1])
+    return 2 * float(np.sum(ranks * np.take_along_axis(columns, order, 0))) / below[-1, 0] ** 2

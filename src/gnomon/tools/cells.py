@@ -125,7 +125,7 @@ def rules_for(table: Table, batch, kinds: Mapping, note, *, texts_stay=False):
     """
     asked = table.reading
     _tell_no_columns(asked, table.names, kinds, note)
-    words = {name: words_of(asked, table.names, name) for name in table.names}
+    words = words_by_column(asked, table.names)
     rules = {n: Rule(table.path, n, words[n]) for n in table.names if words[n]}
     texts = {
         name: bare(column, words[name])
@@ -151,11 +151,13 @@ def rules_for(table: Table, batch, kinds: Mapping, note, *, texts_stay=False):
     return rules, _found(asked, orders, styles, batch)
 
 
-def words_of(asked: Reading, names, name) -> tuple[str, ...]:
-    """The words of --na that count in a column: WORD in all, COLUMN=WORD in one."""
-    pairs = [entry.rpartition("=") for entry in asked.na]
-    everywhere = [e for e, pair in zip(asked.na, pairs, strict=True) if pair[0] not in set(names)]
-    return (*everywhere, *(word for column, _, word in pairs if column == name))
+def words_by_column(asked: Reading, names) -> dict[str, tuple[str, ...]]:
+    """The words of --na that count in each column: WORD in all, COLUMN=WORD in one."""
+    everywhere, own = [], {name: [] for name in names}
+    for entry in asked.na:
+        column, _, word = entry.rpartition("=")
+        (own[column] if column in own else everywhere).append(word if column in own else entry)
+    return {name: (*everywhere, *words) for name, words in own.items()}
 
 
 def _tell_no_columns(asked, names, kinds, note):

@@ -16,6 +16,7 @@ from gnomon.exceptions import TableError
 from gnomon.tools import modelfile, prepare, write
 from gnomon.tools.compare.held_out import by_short_name, describe, held_out
 from gnomon.tools.compare.scoring import Deadline
+from gnomon.tools.compare.trials import INTERRUPTED
 from gnomon.tools.dimension import DimensionChoice
 from gnomon.tools.prepare import PreparedTable, Question, fill_gaps
 from gnomon.tools.recipe import apply
@@ -251,6 +252,8 @@ def compare(console, *, path, out, reading, asked, components, models, time_limi
     figures = dict(zip(("value", "low", "high"), result.expected, strict=True))
     plain = {"recommendation": result.recommendation, "expected": figures, "code": result.code}
     console.text(str(result), plain)
+    if result.stopped == INTERRUPTED:
+        raise KeyboardInterrupt
 
 
 def _compared(console, ready, seed, sizes, **options):
@@ -283,6 +286,32 @@ def report(console, *, model_path, path, out, reading, links=None, time_limit=No
     subject = Subject.of(saved.model, table, ready, asked, X, graph, note=console.note)
     subject.score, subject.model_path = score, model_path
     _conclude(console, subject, _write_report(console, out or Path(write.REPORT), subject))
+
+
+def label(console, *, path, out, reading, asked, shown, model, seed, port, browser):
+    """Open a page that takes labels for the rows of a table, until it is interrupted."""
+    from gnomon.tools.label.run import open_session, require_extra, serve
+
+    require_extra()
+    from gnomon.tools.label.rows import from_table
+
+    folder = Path(f"{write.stem_of(path)}-labels") if out is None else out
+    question = prepare.read_question(asked)
+    with console.stage(f"reading {path}"):
+        table = open_table(path, note=console.note, **reading)
+        rows = from_table(table, question, console.note, **shown)
+    limit_threads(rows.X)
+    with console.stage("placing the rows"):
+        session = open_session(rows, folder, model=model, random_state=seed)
+
+    def tell(url):
+        n = count(session.n_labels, "label")
+        console.say(f"{n} in {folder}; the page is open until you press Ctrl-C:")
+        print(url, flush=True)
+
+    serve(session, port, tell, open_browser=browser)
+    pairs = {"labels": f"{session.n_labels:,} of {len(rows.ids):,} rows", "folder": str(folder)}
+    console.result(pairs | {"go on with": shlex.join(["gnomon", *sys.argv[1:]])})
 
 
 def demo(console, *, out):

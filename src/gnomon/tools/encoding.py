@@ -34,9 +34,10 @@ SPARSE_PARTS = {"csr": ("data", "indices", "indptr"), "csc": ("data", "indices",
 RECORDS = {
     "ClassHead": "gnomon.estimators._predict",
     "Coding": "gnomon.estimators._targets",
-    "Filling": "gnomon.models.strength.links",
+    "Filling": "gnomon.models.gaussian.filling",
     "Inputs": "gnomon.models.bsdr.inputs",
     "LinkedRows": "gnomon.models.strength.links",
+    "Moments": "gnomon.linalg.moments",
 }
 # Types of numbers as scikit-learn takes them for a parameter, by the names that files have.
 TYPES = {cls.__name__: cls for cls in (bool, int, float, str, np.float32, np.float64)} | {

@@ -1,4 +1,8 @@
-"""Formats beside text: parquet and feather, sheets of workbooks, and files that hold a matrix."""
+"""Formats beside text: parquet and feather, sheets of workbooks, and files that hold a matrix.
+
+A file may come from a stranger: what it says of its size is compared with what it is before memory
+is asked for, and indices of sparse matrices are checked before SciPy's loops trust them.
+"""
 
 import datetime
 import zipfile
@@ -9,31 +13,67 @@ from scipy import sparse
 
 from gnomon.exceptions import TableError, how_to_install
 from gnomon.tools import tables
-from gnomon.tools.tables import WORKBOOKS, explained, from_arrow, one_batch, stream
+from gnomon.tools.tables import (
+    COMPRESSED,
+    WORKBOOKS,
+    explained,
+    from_arrow,
+    grown_size,
+    one_batch,
+    stream,
+)
 
-# What a zip may grow to; a bomb of a few kilobytes would otherwise fill the memory.
-MAX_RATIO = 200
+# What grows to no more than this is read however well it was compressed: it does no harm.
+HARMLESS = 2**30
+# A matrix has so many rows and columns at least without being suspected; a file with more of them
+# than it has bytes names most of them without a value.
+HARMLESS_SIDE = 10**6
+# Bytes of a number in memory.
+NUMBER_BYTES = 8
 INPUTS = ("X", "x", "data", "x_train", "X_train", "arr_0")
 TARGETS = ("y", "target", "labels", "y_train", "arr_1")
 
 
-def read_format(path, suffix, sheet, note) -> tables.Table:
+def read_format(path, suffix, asked: tables.Reading, note) -> tables.Table:
     """The table of a file by the reader of its suffix."""
     if suffix in (".parquet", ".pq"):
-        return _parquet(path)
+        return _parquet(path, asked.max_growth)
     if suffix in (".feather", ".arrow"):
         return _feather(path)
     if suffix in WORKBOOKS:
-        return from_arrow(path, _sheet(path, sheet, note))
-    matrix, columns, features = _matrix(path, suffix)
+        return from_arrow(path, _sheet(path, asked, note))
+    matrix, columns, features = _matrix(path, suffix, asked.max_growth)
     return one_batch(path, columns, matrix, features)
 
 
-def _parquet(path):
+def _check_growth(path, grown, max_growth):
+    """Refuse a file that becomes much more in memory than it is on disk, unless that is little."""
+    if grown > max(HARMLESS, max_growth * path.stat().st_size):
+        raise TableError(
+            f"{path} would grow to {grown:,} bytes, more than {max_growth:g} times its own; if it "
+            "is known and that fits in memory, say --max-growth with a larger number"
+        )
+
+
+def _check_sides(path, shape, n_bytes):
+    """Refuse a matrix that has more rows or columns than its file could fill."""
+    for side, what in zip(shape, ("rows", "columns"), strict=True):
+        if side > max(HARMLESS_SIDE, n_bytes):
+            raise TableError(
+                f"{path} says that it has {side:,} {what}, and has {n_bytes:,} bytes; a matrix "
+                "without so many empty ones is wanted"
+            )
+
+
+def _parquet(path, max_growth):
     from pyarrow import parquet
 
     file = explained(path, lambda: parquet.ParquetFile(path))
-    size = sum(file.metadata.row_group(i).total_byte_size for i in range(file.num_row_groups))
+    groups = [file.metadata.row_group(i) for i in range(file.num_row_groups)]
+    # Values that repeat take no room in the file, and the bytes that it states do not count them.
+    cells = sum(group.num_rows for group in groups) * len(file.schema_arrow)
+    size = max(sum(group.total_byte_size for group in groups), NUMBER_BYTES * cells)
+    _check_growth(path, size, max_growth)
     if size <= tables.STREAM_ABOVE:
         return from_arrow(path, explained(path, file.read))
     return stream(path, file.schema_arrow, lambda: file.iter_batches(batch_size=tables.BATCH_ROWS))
@@ -49,7 +89,7 @@ def _feather(path):
     return stream(path, file.schema, lambda: (file.get_batch(i) for i in numbers))
 
 
-def _sheet(path, sheet, note):
+def _sheet(path, asked, note):
     """A sheet of a workbook: the first, or the one of that name or number."""
     try:
         import python_calamine
@@ -57,9 +97,9 @@ def _sheet(path, sheet, note):
         raise TableError(f"{path} needs python-calamine: {how_to_install('excel')}") from error
     try:
         if path.suffix.lower() != ".xls":
-            _check_ratio(path)
+            _check_zip(path, asked.max_growth)
         with python_calamine.CalamineWorkbook.from_path(path) as book:
-            name = _sheet_name(path, book.sheet_names, sheet, note)
+            name = _sheet_name(path, book.sheet_names, asked.sheet, note)
             rows = book.get_sheet_by_name(name).to_python(skip_empty_area=True)
     except (python_calamine.CalamineError, zipfile.BadZipFile, OSError) as error:
         raise TableError(f"{path} cannot be read: {' '.join(str(error).split())[:200]}") from error
@@ -104,11 +144,11 @@ def _text(cell):
     return str(int(cell) if whole else cell)
 
 
-def _matrix(path, suffix):
+def _matrix(path, suffix, max_growth):
     """Matrix, named columns and names of the features."""
     readers = {".npz": _npz, ".mtx": _mtx, ".h5ad": _h5ad}
     try:
-        matrix, columns, features = readers.get(suffix, _svmlight)(path)
+        matrix, columns, features = readers.get(suffix, _svmlight)(path, max_growth)
     except TableError:
         raise
     except (ValueError, TypeError, LookupError, OSError, MemoryError, zipfile.BadZipFile) as error:
@@ -126,11 +166,24 @@ def _matrix(path, suffix):
     return matrix, columns, features or [f"x{i + 1}" for i in range(matrix.shape[1])]
 
 
-def _npz(path):
-    _check_ratio(path)
+def _checked_rows(path, matrix, n_bytes):
+    """A sparse matrix of a file as rows.
+
+    SciPy's loops trust the indices: a wrong one would read and write memory that is not ours.
+    """
+    _check_sides(path, matrix.shape, n_bytes)
+    if hasattr(matrix, "check_format"):
+        matrix.check_format(full_check=True)
+    rows = sparse.csr_array(matrix)
+    rows.check_format(full_check=True)
+    return rows
+
+
+def _npz(path, max_growth):
+    grown = _check_zip(path, max_growth)
     with np.load(path, allow_pickle=False) as file:
         if "indptr" in file:
-            return sparse.csr_array(sparse.load_npz(path)), {}, None
+            return _checked_rows(path, sparse.load_npz(path), grown), {}, None
         matrix = file[_pick(path, file.files, INPUTS)]
         names = [name for name in TARGETS if name in file.files]
         if not names:
@@ -144,11 +197,22 @@ def _npz(path):
     return matrix, {"target": pa.chunked_array([pa.array(target)])}, None
 
 
-def _check_ratio(path):
+def _check_zip(path, max_growth):
+    """The bytes that an archive says it unpacks to, if they are not too many."""
     with zipfile.ZipFile(path) as archive:
         grown = sum(member.file_size for member in archive.infolist())
-    if grown > MAX_RATIO * path.stat().st_size:
-        raise TableError(f"{path} would grow to {grown} bytes, more than {MAX_RATIO} times its own")
+    _check_growth(path, grown, max_growth)
+    return grown
+
+
+def _check_packed(path, max_growth):
+    """The bytes of a text file, unpacked if it is compressed, if they are not too many."""
+    if path.suffix.lower() not in COMPRESSED:
+        return path.stat().st_size
+    most = max(HARMLESS, max_growth * path.stat().st_size)
+    grown = grown_size(path, most)
+    _check_growth(path, grown, max_growth)
+    return grown
 
 
 def _pick(path, names, wanted):
@@ -158,27 +222,55 @@ def _pick(path, names, wanted):
     raise TableError(f"{path} holds {', '.join(map(repr, names))}; an array 'X' is wanted")
 
 
-def _mtx(path):
-    from scipy.io import mmread
+def _mtx(path, max_growth):
+    from scipy.io import mminfo, mmread
 
+    n_bytes = _check_packed(path, max_growth)
+    *shape, entries, form, _, _ = mminfo(path)
+    _check_sides(path, shape, n_bytes)
+    # An entry takes a digit and what parts it from the next; half of a symmetric one is written.
+    cells = int(np.prod(shape, dtype=object)) // 2 if form == "array" else entries
+    if cells > n_bytes:
+        raise TableError(f"{path} says that it has {cells:,} entries, and has {n_bytes:,} bytes")
     matrix = mmread(path)
-    return (sparse.csr_array(matrix) if sparse.issparse(matrix) else matrix), {}, None
+    rows = _checked_rows(path, matrix, n_bytes) if sparse.issparse(matrix) else matrix
+    return rows, {}, None
 
 
-def _svmlight(path):
+def _svmlight(path, max_growth):
     from sklearn.datasets import load_svmlight_file
 
+    n_bytes = _check_packed(path, max_growth)
     matrix, target = load_svmlight_file(str(path))
-    return sparse.csr_array(matrix), {"target": pa.chunked_array([pa.array(target)])}, None
+    rows = _checked_rows(path, matrix, n_bytes)
+    return rows, {"target": pa.chunked_array([pa.array(target)])}, None
 
 
-def _h5ad(path):
+def _h5ad(path, max_growth):
     try:
         import anndata
     except ImportError as error:
         raise TableError(f"{path} needs anndata: {how_to_install('anndata')}") from error
+    grown = _hdf5_size(path)
+    _check_growth(path, grown, max_growth)
     data = anndata.read_h5ad(path)
     obs = pa.Table.from_pandas(data.obs.reset_index(names="cell"), preserve_index=False)
-    matrix = sparse.csr_array(data.X) if sparse.issparse(data.X) else np.asarray(data.X)
+    is_sparse = sparse.issparse(data.X)
+    matrix = _checked_rows(path, data.X, grown) if is_sparse else np.asarray(data.X)
     columns = dict(zip(obs.column_names, obs.columns, strict=True))
     return matrix, columns, [str(name) for name in data.var_names]
+
+
+def _hdf5_size(path):
+    """The bytes of all data sets of a file; those that were never written take none in it."""
+    import h5py
+
+    sizes = []
+
+    def add(name, item):
+        if isinstance(item, h5py.Dataset):
+            sizes.append(item.size * item.dtype.itemsize)
+
+    with h5py.File(path) as file:
+        file.visititems(add)
+    return sum(sizes)

@@ -249,7 +249,7 @@ def save_fit(model, path, ready: PreparedTable, asked: Question, facts=None):
     links = None if asked.links is None else str(asked.links)
     question = asked._replace(links=links, task=ready.kind or asked.task)._asdict()
     notes: dict = {"recipe": ready.recipe.to_notes(), "question": question}
-    notes |= {"reading": ready.reading.changed(), "fit": facts or {}}
+    notes |= {"reading": ready.reading.lasting(), "fit": facts or {}}
     if isinstance(ready.links, gnomon.Links):
         notes["nodes"] = [str(name) for name in ready.ids]
     return modelfile.save(model, path, notes=notes)
@@ -294,6 +294,8 @@ def _question(notes) -> Question:
 def _reading(notes) -> Reading:
     """The reading of a file, checked; the first files have none."""
     reading = Reading(**notes | {"na": tuple(notes.get("na", ()))})
+    if reading.lasting() != reading.changed():
+        raise ValueError("a reading decides how much memory tables may take")
     kinds = Reading.__annotations__ | {"na": tuple}
     right = [isinstance(getattr(reading, name), kind) for name, kind in kinds.items()]
     if not all(right) or not all(isinstance(word, str) for word in reading.na):

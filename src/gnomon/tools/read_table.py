@@ -25,6 +25,7 @@ def read_table(
     dayfirst=None,
     sheet=None,
     transpose=None,
+    max_growth=None,
 ):
     r"""Read a table from a file as ``gnomon fit`` reads it: a matrix, a target, names of the rows.
 
@@ -81,6 +82,9 @@ def read_table(
         Sheet of a workbook, by name or by number from 1; the first if None.
     transpose : bool, default=None
         Whether rows of the file are features, named by its first column, and columns samples.
+    max_growth : float, default=None
+        How many times its size a file may take in memory; 200 if None. What takes less than
+        1 GiB is read however well it was compressed.
 
     Returns
     -------
@@ -121,6 +125,7 @@ def read_table(
     how = {"encoding": encoding, "separator": separator, "decimal": decimal}
     how |= {"thousands": thousands, "na": (na,) if isinstance(na, str) else tuple(na) or None}
     how |= {"censored": censored, "dayfirst": dayfirst, "sheet": sheet, "transpose": transpose}
+    how |= {"max_growth": max_growth}
     how = {name: value for name, value in how.items() if value is not None}
     if model is None:
         asked = {"target": target, "task": task, "unlabelled": unlabelled, "id": id}

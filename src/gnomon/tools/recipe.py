@@ -200,7 +200,8 @@ def plan(table: Table, *, ignore=(), scale="auto", report=lambda text: None) -> 
         table.check(name)
     if table.features:
         return _plan_matrix(table, scale == "standard")
-    names = [name for name in table.names if name not in set(ignore)]
+    others = set(ignore)
+    names = [name for name in table.names if name not in others]
     tallies = _tallied(table, names)
     for tell in (_tell_doubts, _tell_codes):
         tell(tallies, report)
@@ -289,8 +290,9 @@ def apply(recipe: Recipe, table: Table, report=lambda text: None):
     """The matrix of a table: dense with NaN in the gaps, sparse, or mapped from a file."""
     if recipe.matrix_names:
         return _apply_matrix(recipe, table)
+    names = set(table.names)
     for feature in recipe.features:
-        if feature.column not in table.names:
+        if feature.column not in names:
             raise TableError(
                 f"{table.path} has no column {feature.column!r}, which the model was fitted on"
             )

@@ -46,6 +46,9 @@ NO_VALUE = ["", *"NA N/A n/a NaN nan -NaN -nan NULL Null null #N/A #NA #NV <NA>"
 NO_NUMBER = """. .. ... - -- ? ?? * / na Na n.a. N.A. nd ND n.d. N.D. n/d N/D k.A. missing Missing
 MISSING unknown Unknown UNKNOWN #DIV/0! #VALUE! #REF! #NAME? #NUM!""".split()
 CENSORED = ("half", "gap")
+# How many times its size a file may take in memory, if that is much; a bomb of a few kilobytes
+# would otherwise fill it. Tables of few different numbers shrink to a hundredth.
+MAX_GROWTH = 200.0
 MARKS = (".", ",", "'", " ")
 # A text that is a number, with its fraction behind a point or a comma.
 NUMBER = re.compile(r"\s*[-+]?[0-9]+([.,][0-9]+)?(e[-+]?[0-9]+)?\s*", re.IGNORECASE)
@@ -63,10 +66,15 @@ class Reading(NamedTuple):
     dayfirst: bool | None = None
     sheet: str | int | None = None
     transpose: bool = False
+    max_growth: float = MAX_GROWTH
 
     def changed(self) -> dict:
         """What is not as usual."""
         return {k: v for k, v in self._asdict().items() if v != Reading._field_defaults[k]}
+
+    def lasting(self) -> dict:
+        """What is not as usual and holds for other files too; trust in a large one does not."""
+        return {k: v for k, v in self.changed().items() if k != "max_growth"}
 
 
 class Batch(NamedTuple):
@@ -106,8 +114,11 @@ class Table(NamedTuple):
 
     def column(self, name) -> pa.ChunkedArray:
         """A whole column."""
-        self.check(name)
-        parts = [batch.columns[name] for batch in self.batches()]
+        try:
+            parts = [batch.columns[name] for batch in self.batches()]
+        except KeyError:
+            self.check(name)
+            raise
         chunks = [chunk for part in parts for chunk in part.chunks]
         return pa.chunked_array(chunks, parts[0].type)
 
@@ -142,7 +153,7 @@ def _read_whole(path, suffix, asked, kinds, note):
     if suffix in FORMATS:
         from gnomon.tools.formats import read_format
 
-        return read_format(path, suffix, asked.sheet, note)._replace(reading=asked)
+        return read_format(path, suffix, asked, note)._replace(reading=asked)
     raise TableError(
         f"{path} has the unknown suffix {suffix!r}; accepted are csv, tsv, txt, xlsx, xls, ods, "
         "parquet, feather, npz, mtx, svmlight and h5ad"
@@ -159,6 +170,8 @@ def _check_reading(path, asked):
         if values is not None and value not in values:
             shown = ", ".join(repr(v) for v in values if v is not None)
             raise TableError(f"--{option} {value!r}; accepted are {shown}")
+    if not asked.max_growth > 0:
+        raise TableError(f"--max-growth {asked.max_growth:g}; a number above 0 is wanted")
     if asked.thousands is not None and asked.thousands == asked.decimal:
         raise TableError(f"--thousands and --decimal are both {asked.decimal!r}; one is not")
 
@@ -229,7 +242,7 @@ def _read_text(path, suffix, asked, kinds):
     from pyarrow import csv
 
     reading = asked._replace(separator=explained(path, lambda: _separator(path, suffix, asked)))
-    large = path.stat().st_size > STREAM_ABOVE
+    large = explained(path, lambda: _is_large(path))
     options = _csv_options(csv, reading, kinds, large)
     if large:
         schema = explained(path, lambda: csv.open_csv(_source(path), **options).schema)
@@ -280,6 +293,22 @@ def _separator(path, suffix, asked):
     ):
         return asked.separator
     return SEPARATORS.get(suffix) or max(CANDIDATES, key=line.count)
+
+
+def _is_large(path):
+    """Whether a text file is to be read in batches, by its size without compression."""
+    compressed = path.suffix.lower() in COMPRESSED
+    size = grown_size(path, STREAM_ABOVE) if compressed else path.stat().st_size
+    return size > STREAM_ABOVE
+
+
+def grown_size(path, most) -> int:
+    """The size of a compressed file without its compression, or some number above ``most``."""
+    size = 0
+    with pa.input_stream(str(path), compression="detect") as stream:
+        while size <= most and (piece := len(stream.read(BATCH_BYTES))):
+            size += piece
+    return size
 
 
 def _source(path):

@@ -1,6 +1,5 @@
 import base64
 import hashlib
-import json
 import re
 from html.parser import HTMLParser
 
@@ -15,7 +14,6 @@ from gnomon import SPPCA
 from gnomon.displays.style import ON_DARK, PALETTE, PLAIN_COLOURS
 from gnomon.tools.report.page import (
     Subject,
-    as_script,
     payload,
     python_code,
     render,
@@ -125,13 +123,6 @@ def test_the_code_in_the_report_makes_the_same_embedding(subject):
     assert "gnomon.tools" not in python_code(subject)
     exec(python_code(subject), names)
     assert_allclose(names["Z"], subject.Z)
-
-
-def test_json_in_a_script_cannot_end_it():
-    values = {"a": ["</script>", "<!--", "\u2028", "&amp;"]}
-    text = as_script(values)
-    assert not set("<>&\u2028") & set(text)
-    assert json.loads(text) == values
 
 
 def test_hostile_names_are_text_and_nothing_else(hostile_subject, hostile):

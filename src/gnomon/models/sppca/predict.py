@@ -16,6 +16,7 @@ from gnomon.linalg.data import Centered, Data, as_data, has_gaps
 from gnomon.linalg.solve import gaussian_log_odds, stacked_covariances, stacked_half_inverses
 from gnomon.models.gaussian import gaps as gaussian_gaps
 from gnomon.models.gaussian import patterns
+from gnomon.models.gaussian.filling import covariances_of_gaps
 from gnomon.models.sppca import gaps
 from gnomon.models.sppca.em import precisions
 from gnomon.models.sppca.fit import SppcaFit
@@ -63,21 +64,8 @@ def _with_gaps(state, X, coef, covariance):
     if not has_gaps(X):
         return covariance[None], np.zeros(X.shape[0], dtype=int)
     missing, pattern = np.unique(np.isnan(X), axis=0, return_inverse=True)
-    more = _covariances_of_gaps(coef, state.W, state.sigma2, missing.astype(float))
+    more = covariances_of_gaps(coef, state.W, state.sigma2, missing.astype(float))
     return covariance + more, pattern.ravel()
-
-
-def _covariances_of_gaps(coef, W, sigma2, missing):
-    """What gaps add, coef' Cov[x | x_o] coef (P, c, c), for patterns (P, d) of them."""
-    (d, q), c, p = W.shape, coef.shape[1], len(missing)
-    # Sizes are spelt out: of a single class there is no column, and -1 has no answer.
-    products = (W[:, :, None] * W[:, None, :]).reshape(d, q * q) / sigma2
-    A = np.eye(q) + ((1.0 - missing) @ products).reshape(p, q, q)
-    through = (coef[:, :, None] * W[:, None, :]).reshape(d, c * q)
-    through = (missing @ through).reshape(p, c, q)
-    own = (coef[:, :, None] * coef[:, None, :]).reshape(d, c * c)
-    shared = through @ np.linalg.solve(A, np.swapaxes(through, 1, 2))
-    return shared + sigma2 * (missing @ own).reshape(p, c, c)
 
 
 def posterior(model: SppcaFit, X, Y, observed) -> tuple[np.ndarray, np.ndarray]:
@@ -105,17 +93,37 @@ def latent_posterior(state: State, XW, Y, observed) -> tuple[np.ndarray, np.ndar
 
 def completed_posterior(model: SppcaFit, X, Y, observed) -> tuple[np.ndarray, np.ndarray]:
     """The same where outputs count by their completion; a known y replaces its prediction."""
-    stretch = _stretch(model)
     mean = np.asarray(filled_rows(model, X) @ model.projection, dtype=float)
-    own = model.latent_covariance * np.outer(stretch, stretch)
+    own = coordinate_covariance(model)
     covariances, pattern = _with_gaps(model.state, X, model.projection, own)
     if observed.any():
-        given, _ = placed(model, X)
-        surprise = (fill(given, Y, observed)[0] - given.mean) @ model.whitener
-        mean = mean + surprise @ _output_gain(model) * stretch
+        mean = mean + turned_by_outputs(model, placed(model, X)[0], Y, observed)
     if len(covariances) == 1:
         return mean, np.broadcast_to(covariances[0], (len(mean), *own.shape))
     return mean, covariances[pattern]
+
+
+def coordinate_covariance(model: SppcaFit) -> np.ndarray:
+    """Covariance (q, q) of the coordinates of a row without gaps."""
+    stretch = _stretch(model)
+    return model.latent_covariance * np.outer(stretch, stretch)
+
+
+def turned_by_outputs(model: SppcaFit, given: Given, Y, observed) -> np.ndarray:
+    """By how much (n, q) coordinates move where the outputs seen replace their predictions."""
+    surprise = (fill(given, Y, observed)[0] - given.mean) @ model.whitener
+    return surprise @ _output_gain(model) * _stretch(model)
+
+
+def with_outputs(state: State, mean, covariances, Y, observed) -> tuple[np.ndarray, np.ndarray]:
+    """Means and covariances of z ~ N(mean, covariances) of every row, once it has outputs too."""
+    known = observed / state.sigma2_y
+    own, _ = stacked_covariances(covariances)
+    more = np.einsum("nc,ci,cj->nij", known, state.W_y, state.W_y)
+    both, _ = stacked_covariances(own + more)
+    residual = np.where(observed, Y - state.mean_y, 0.0)
+    b = np.einsum("nij,nj->ni", own, mean) + (residual * known) @ state.W_y
+    return np.einsum("nij,nj->ni", both, b), both
 
 
 def _output_gain(model):

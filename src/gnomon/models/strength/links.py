@@ -21,14 +21,14 @@ from scipy import sparse
 from gnomon.linalg import graph
 from gnomon.linalg.data import as_data, center, has_gaps, weighted
 from gnomon.linalg.solve import gaussian_log_odds, one_thread
-from gnomon.models.gaussian import gaps as observed
-from gnomon.models.gaussian import patterns
+from gnomon.models.gaussian.filling import Filling, fill
 from gnomon.models.strength import gaps
 from gnomon.models.strength.closed_form import n_directions, principal_space
 from gnomon.models.strength.completion import (
     Outputs,
     complete,
     log_losses,
+    log_shares,
     predictive_covariance,
 )
 from gnomon.models.strength.rule import RULE, TINY
@@ -49,14 +49,6 @@ N_AXES = 50
 # Standard errors by which links must lower the losses of labelled rows: permuted graphs of eight
 # sets then never do in 110 fits (benchmarks/links.py).
 CLEARLY = 2.0
-
-
-class Filling(NamedTuple):
-    """PPCA of content, by which gaps are filled: mean, loadings (d, q) and noise variance."""
-
-    mean: np.ndarray
-    W: np.ndarray
-    noise: float
 
 
 class LinkedRows(NamedTuple):
@@ -145,7 +137,7 @@ def content_of(X, weights, settings) -> tuple[LinkedRows, np.ndarray]:
     if has_gaps(X):
         state = gaps.fill(X.astype(float), weights, settings).ppca
         filling = Filling(state.mean, state.W, float(state.noise[0]))
-        X = _filled(filling, X)
+        X = fill(filling, X)
     mean, rows = center(weighted(as_data(X), weights))
     space = principal_space(mean, rows, n_directions(q), settings.rng, leading=q)
     filling = filling or _filling_of(space, q)
@@ -165,13 +157,8 @@ def _filling_of(space, q):
 
 
 def _coordinates(linked, X):
-    X = _filled(linked.filling, X) if has_gaps(X) else X
+    X = fill(linked.filling, X)
     return np.asarray(as_data(X).less_mean(linked.mean) @ linked.axes, dtype=float)
-
-
-def _filled(filling, X):
-    state = observed.State(filling.W, filling.mean, np.array([filling.noise]))
-    return observed.fill(state, patterns.inputs(X.astype(float)))[0]
 
 
 def _powers(F, S, steps):
@@ -239,7 +226,7 @@ def _losses(E, outputs, weights):
     covariance, _ = predictive_covariance(fit, known, weights)
     _, first, place = np.unique(known.labels, return_index=True, return_inverse=True)
     odds = gaussian_log_odds(known.Y - fit.residuals, covariance, known.Y[first])
-    return log_losses(odds, place)
+    return log_losses(odds + log_shares(place, weights), place)
 
 
 def _leading(E):

@@ -136,6 +136,7 @@ GNOMON = (
         "gnomon.KernelSPPCA",
         learns="cnm",
         unlabelled=True,
+        gaps=True,
         takes_chunks=True,
         most_rows=2500,
     ),

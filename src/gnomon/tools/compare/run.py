@@ -128,7 +128,7 @@ def compare(
     if time_limit is not None:
         time_limit = check_real("time_limit", time_limit, low=0, open_low=True)
     until = Deadline(time_limit)
-    settings = Settings(evaluate, cv, random_state, n_jobs, until, progress)
+    settings = Settings(evaluate, cv, random_state, n_jobs, until, progress, True)
     done = score_candidates(problem, models, n_components, settings)
     if control:
         done = _also(problem, done, standing.control_trials(problem, done, random_state), settings)

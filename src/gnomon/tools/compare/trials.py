@@ -88,6 +88,8 @@ class Settings(NamedTuple):
     n_jobs: int | None = None
     until: Deadline = NEVER
     progress: Any = "auto"
+    # Whether an interruption ends the trials with what is done; else it ends the whole call.
+    keeps_interrupted: bool = False
 
 
 def run_trial(problem: Problem, trial: Trial, evaluator, until=NEVER) -> list[Outcome]:
@@ -295,7 +297,7 @@ class Runs(NamedTuple):
 
 
 def run_trials(problem, planned, evaluator, settings: Settings, known=()) -> Runs:
-    """Run trials until they end, the time is up, or the user interrupts.
+    """Run trials until they end, the time is up, or the user interrupts and keeps what is done.
 
     No trial is begun that would not end in time: what it costs is known from the same in
     another split, among the ``known`` outcomes too, or from a pilot with fewer rows.
@@ -321,10 +323,17 @@ def run_trials(problem, planned, evaluator, settings: Settings, known=()) -> Run
                 costs[done[-1].model, done[-1].n_components] = done[-1].elapsed
                 advance(f"{done[0].model}, split {done[0].split + 1}")
         except KeyboardInterrupt:
+            _check_kept(settings, outcomes or known)
             stopped = INTERRUPTED
     if not stopped and (late or any(o.error == LATE for o in outcomes)):
         stopped = f"the time limit of {until.seconds:g} s was reached"
     return Runs(outcomes, stopped)
+
+
+def _check_kept(settings, outcomes):
+    """Hand an interruption on where nothing is done, or whoever asked keeps no part."""
+    if not (settings.keeps_interrupted and outcomes):
+        raise KeyboardInterrupt
 
 
 def _pilot(problem, trial, evaluator, until):

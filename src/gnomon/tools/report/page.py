@@ -5,21 +5,15 @@ from numbers that are packed here. A content-security policy lets nothing else r
 name from the data is escaped.
 """
 
-import base64
-import hashlib
-import json
 import re
 from functools import cached_property
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from jinja2 import Environment
 
 import gnomon
-from gnomon.displays.style import ON_DARK, PALETTE, PLAIN_COLOURS
 from gnomon.estimators import count, labelled_rows
 from gnomon.inference.checkpoint import write_atomically
 from gnomon.tools import modelfile
@@ -28,20 +22,28 @@ from gnomon.tools.dimension import DimensionChoice
 from gnomon.tools.prepare import Question, target_columns
 from gnomon.tools.report import sections
 from gnomon.tools.tables import NUMBER, as_numbers, as_texts, column_kind
+from gnomon.tools.web.assets import (
+    COLOURS,
+    NO_LEVEL,
+    as_script,
+    digest,
+    pack,
+    rendered,
+    script,
+    style,
+)
 from gnomon.tools.write import latent
 
 # More rows than this are drawn as a sample.
 MOST_POINTS = 100_000
-# In a column of levels, the number that stands for none.
-NO_LEVEL = 65535
 # A column with more texts than this has no colours for them.
 MOST_LEVELS = 60
 # Room for the columns to colour by, and for covariances; a page of more would open slowly.
 COLUMN_BYTES, COVARIANCE_BYTES = 16 * 2**20, 8 * 2**20
 # More arrows than this hide the points.
 ARROW_FEATURES = 60
-# One script in four parts, each of which needs those before it.
-SCRIPTS = ("picture.js", "rows.js", "files.js", "controls.js")
+# After the drawing, each of which needs those before it.
+SCRIPTS = ("rows.js", "files.js", "controls.js")
 
 
 class Subject:
@@ -49,12 +51,14 @@ class Subject:
 
     ``graph`` has the links of the rows of the table, and ``rows`` those of them that ``ready`` and
     X hold, None for all;
-    ``model_path`` is the file of a model that was fitted before, to whatever table.
+    ``model_path`` is the file of a model that was fitted before, to whatever table; ``code`` is
+    Python that makes the same coordinates, where that is not plain from the rest.
     """
 
     score: Score | None = None
     choice: DimensionChoice | None = None
     model_path: Path | None = None
+    code: str | None = None
 
     def __init__(self, model, table, ready, asked, X, graph=None, *, rows=None, n_rows=None):
         self.model, self.table, self.ready, self.asked = model, table, ready, asked
@@ -127,15 +131,16 @@ def write_report(path, subject: Subject, *, command="", notes=(), comparison=Non
 
 def render(subject: Subject, *, command="", notes=(), comparison=None) -> str:
     """The report as HTML."""
-    style, script = _asset("style.css"), _script()
+    own_style, own_script = style("style.css", __package__), script(SCRIPTS, __package__)
     path, targets = subject.table.path, subject.asked.targets
     lead = f"{type(subject.model).__name__} of {path.name}"
-    page = Environment(autoescape=True, trim_blocks=True).from_string(_asset("page.html"))
-    return page.render(
-        style=style,
-        style_hash=_hash(style),
-        script=script,
-        script_hash=_hash(script),
+    return rendered(
+        "page.html",
+        __package__,
+        style=own_style,
+        style_hash=digest(own_style),
+        script=own_script,
+        script_hash=digest(own_script),
         payload=as_script(payload(subject)),
         title=f"{path.stem}: {', '.join(targets)}" if targets else path.stem,
         lead=f"{lead}, {_quoted(targets)}" if targets else lead,
@@ -146,7 +151,7 @@ def render(subject: Subject, *, command="", notes=(), comparison=None) -> str:
         steps=steps(subject),
         notes=list(notes),
         command=command,
-        code=python_code(subject),
+        code=subject.code or python_code(subject),
         model=repr(subject.model),
         versions=", ".join(f"{name} {v}" for name, v in modelfile.versions().items()),
         version=gnomon.__version__,
@@ -241,19 +246,6 @@ def _names(names, most=20):
     return shown + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def _asset(name):
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-def _script():
-    parts = "\n".join(_asset(name) for name in SCRIPTS)
-    return f'"use strict";\n(() => {{\n{parts}}})();\n'
-
-
-def _hash(text):
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
 def payload(subject) -> dict:
     """All that the picture shows of a `Subject`."""
     Z, covariance, axes = _axes(subject)
@@ -266,10 +258,10 @@ def payload(subject) -> dict:
         "axes": axes,
         "row_name": subject.asked.id or "row",
         "ids": [str(name) for name in subject.ready.ids],
-        "z": [_pack(Z[:, j], "<f4") for j in range(q)],
+        "z": [pack(Z[:, j], "<f4") for j in range(q)],
         "covariance": _covariance(covariance, q),
-        "labelled": None if subject.labelled is None else _pack(subject.labelled, "u1"),
-        "palette": {"light": PALETTE, "dark": ON_DARK, "plain": PLAIN_COLOURS},
+        "labelled": None if subject.labelled is None else pack(subject.labelled, "u1"),
+        "palette": COLOURS,
         "columns": columns,
         "columns_left_out": left_out,
         "own": len(own),
@@ -289,14 +281,6 @@ def _axes(subject):
     if covariance is not None:
         covariance = np.pad(covariance, ((0, 0), (0, 1), (0, 1)))
     return np.column_stack([subject.Z, jitter]), covariance, [*names, "spread, without meaning"]
-
-
-def as_script(values) -> str:
-    """JSON that is safe inside a script element: no way to close it or to open a comment."""
-    text = json.dumps(values, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for sign, code in (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026")):
-        text = text.replace(sign, code)
-    return text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def axis_names(model, q) -> list[str]:
@@ -373,7 +357,7 @@ def _column(name, column):
 def _numbers(name, values, *, is_date=False):
     """A column of numbers, or of dates as days since 1970, with the minutes in their fraction."""
     kind, dtype = ("date", "<f8") if is_date else ("number", "<f4")
-    packed = _pack(np.asarray(values, dtype=float), dtype)
+    packed = pack(np.asarray(values, dtype=float), dtype)
     return {"name": str(name), "kind": kind, "levels": None, "values": packed}
 
 
@@ -388,7 +372,7 @@ def _sorted_levels(texts):
 def _levels(name, texts, levels):
     places = {level: i for i, level in enumerate(levels)}
     values = [NO_LEVEL if text is None else places[str(text)] for text in texts]
-    return {"name": str(name), "kind": "classes", "levels": levels, "values": _pack(values, "<u2")}
+    return {"name": str(name), "kind": "classes", "levels": levels, "values": pack(values, "<u2")}
 
 
 def _covariance(covariance, q):
@@ -400,7 +384,7 @@ def _covariance(covariance, q):
     values = covariance[:1] if shared else covariance
     if not shared and len(values) * len(rows) * 4 > COVARIANCE_BYTES:
         return None
-    return {"shared": shared, "values": _pack(values[:, rows, cols], "<f4")}
+    return {"shared": shared, "values": pack(values[:, rows, cols], "<f4")}
 
 
 def _arrows(subject, q):
@@ -412,8 +396,3 @@ def _arrows(subject, q):
     values = np.zeros((q, len(top)))
     values[: len(components)] = np.asarray(components[:q, top], dtype=float).round(6)
     return {"names": names, "values": values.tolist()}
-
-
-def _pack(values, dtype):
-    array = np.ascontiguousarray(np.asarray(values).astype(dtype))
-    return base64.b64encode(array.tobytes()).decode()

@@ -208,23 +208,6 @@ const setSelection = (rows, added) => {
   $("rows").scrollTop = 0;
   refreshRows(); redraw();
 };
-const isWithin = (path, x, y) => {
-  let within = false;
-  for (let a = 0, b = path.length - 1; a < path.length; b = a++) {
-    const [ax, ay] = path[a], [bx, by] = path[b];
-    if ((ay > y) !== (by > y) && x < ((bx - ax) * (y - ay)) / (by - ay) + ax) within = !within;
-  }
-  return within;
-};
-const rowsWithin = (path) => {
-  const xs = path.map((p) => p[0]), ys = path.map((p) => p[1]), rows = [];
-  const left = Math.min(...xs), right = Math.max(...xs), top = Math.min(...ys), bottom = Math.max(...ys);
-  for (let i = 0; i < n; i++) {
-    const [x, y] = pointOf(i);
-    if (x >= left && x <= right && y >= top && y <= bottom && isShown(i) && isWithin(path, x, y)) rows.push(i);
-  }
-  return rows;
-};
 const clearAll = () => {
   table.filters.clear();
   for (const box of $("rows-head").querySelectorAll("input")) box.value = "";

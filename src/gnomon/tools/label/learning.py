@@ -1,0 +1,303 @@
+"""What a labelling session learns from its labels: the map, the next rows, how far it has come.
+
+Pure computation, to be called from a thread: `Learner.update` refits after each label and is
+fast; `Learner.progress` cross-validates, takes seconds, and can be called less often.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import orthogonal_procrustes
+from scipy.sparse import issparse
+from sklearn.base import clone
+
+from gnomon.estimators import n_rows, take_rows
+from gnomon.estimators.dcagm import DCAGM
+from gnomon.estimators.ppca import PPCA
+from gnomon.estimators.sppca import SPPCA
+from gnomon.linalg.data import has_gaps
+from gnomon.tools.compare.held_out import held_out
+from gnomon.tools.compare.scoring import code_problem, labelled_splits
+from gnomon.tools.suggest import OF_CLASSES, Suggestion, View, choose, content
+
+MODELS = {"SPPCA": SPPCA, "DCAGM": DCAGM}
+# Length of the queue: more rows than a person skips before the next refit is there.
+QUEUE = 20
+# A class with fewer labels can hardly be held out: in five folds each should have one.
+FEW_LABELS = 5
+# Unlabelled rows that cross-validation keeps beside the labelled ones; more cost seconds.
+ROWS_OF_PROGRESS = 1500
+# A label is surprising where a fit that had not seen it gives it less than this.
+SURPRISING = 0.1
+# Draws of half of the labels. Where at most this share of the rows without label changes its
+# class with them, all labels of eight sets added .026 to the accuracy at most, and .01 as a rule
+# (benchmarks/labelling_progress.py).
+HALVES, FLAT = 3, 0.05
+# Gaps are filled once, by the plane of so many components.
+COMPONENTS_OF_GAPS = 10
+
+
+class Surprise(NamedTuple):
+    """A labelled row whose class a fit that did not see the label finds improbable."""
+
+    row: int
+    given: int
+    found: int
+    probability: float
+
+
+class Progress(NamedTuple):
+    """How well labels left out are found, and whether more labels would change much.
+
+    ``accuracy`` is by cross-validation over the labelled rows, with its 95 % interval (low, high);
+    ``permuted`` is what the same fits reach with labels in another order, ``guess`` a constant
+    guess. Rows that were labelled because they are hard make it lower than it is over all rows:
+    ``expected`` is what the model expects of the rows without label, by its own probabilities.
+    ``changed`` is the share of these that have another class with half of the labels. All are NaN
+    where labels are too few. ``few`` names the classes with too few labels to be scored well.
+    """
+
+    n_labels: int
+    accuracy: float = np.nan
+    low: float = np.nan
+    high: float = np.nan
+    permuted: float = np.nan
+    guess: float = np.nan
+    expected: float = np.nan
+    changed: float = np.nan
+    verdict: str = "too few labels to hold some out"
+    few: tuple[str, ...] = ()
+    surprising: tuple[Surprise, ...] = ()
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether half of the labels do nearly as well as all of them."""
+        return self.changed <= FLAT
+
+
+class State(NamedTuple):
+    """The map and the queue after a refit.
+
+    ``coordinates`` (n, 2) are turned to lie as in the state before, with standard deviations
+    ``sd``; ``probabilities`` (n, C) are even while fewer than two classes are labelled.
+    ``n_moved`` is the share of rows that moved by more than their own uncertainty. ``progress``
+    and ``surprising`` are of the last call of `Learner.progress`.
+    """
+
+    version: int
+    coordinates: np.ndarray
+    sd: np.ndarray
+    probabilities: np.ndarray
+    queue: list[Suggestion]
+    surprising: list[Surprise]
+    progress: Progress | None
+    n_moved: float
+
+
+class Learner:
+    """Refits a model after each label.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, d)
+        All rows; NaN marks gaps.
+    classes : list of str
+        Names of the classes by their codes; append to it where a class is new.
+    model : str, default="auto"
+        "auto" (SPPCA), "SPPCA" or "DCAGM".
+    rule : str, default="representative"
+        The rule of the queue, as in `gnomon.suggest`.
+    random_state : int, default=0
+    """
+
+    def __init__(self, X, classes, model="auto", rule="representative", random_state=0):
+        self.X, self.classes, self.model, self.rule = X, list(classes), model, rule
+        self.random_state = random_state
+        gaps = not issparse(X) and has_gaps(np.asarray(X))
+        self._whole = _filled(X) if gaps else X
+        self._content = content(self._whole)
+        self.fitted = None
+        self._last: State | None = None
+        self._progress: Progress | None = None
+
+    def update(self, labels, chunks=None, skipped=None) -> State:
+        """The state with these labels (codes, -1 unlabelled) and chunks (numbers, -1 none).
+
+        Rows of the mask ``skipped`` are not in the queue. ``fitted`` is then the model of the map.
+        """
+        labels = np.asarray(labels)
+        self.fitted = fitted = self._fit(labels, _agreeing(chunks, labels))
+        Z, covariances = _placed(fitted, self.X)
+        Z, sd, moved = self._aligned(Z, covariances)
+        P = self._probabilities(fitted, labels)
+        queue = self._queue(Z, P, labels, skipped)
+        version = 1 if self._last is None else self._last.version + 1
+        surprising = self._still_surprising(labels)
+        self._last = State(
+            version, Z.astype(np.float32), sd, P, queue, surprising, self._progress, moved
+        )
+        return self._last
+
+    def progress(self, labels, chunks=None) -> Progress:
+        """Accuracy on labels left out, by cross-validation with its controls, and a verdict."""
+        labels = np.asarray(labels)
+        few = tuple(self._name(c) for c in self._codes(labels) if np.sum(labels == c) < FEW_LABELS)
+        found = Progress(int(np.sum(labels >= 0)), few=few)
+        if _n_classes(labels) > 1:
+            found = self._judged(found, labels, _agreeing(chunks, labels))
+        self._progress = found
+        return found
+
+    def _judged(self, found, labels, chunks):
+        rows = self._rows_of_progress(labels)
+        X, y = take_rows(self._whole, rows), labels[rows]
+        known = {} if chunks is None else {"chunks": chunks[rows]}
+        model = self._model()
+        score = held_out(model, X, y, "classes", **known)
+        if score is None:
+            return found
+        expected, changed = _against_half(model, X, y, known, self.random_state)
+        return found._replace(
+            accuracy=score.value,
+            low=score.low,
+            high=score.high,
+            permuted=np.nan if score.control is None else score.control,
+            guess=score.baseline,
+            expected=expected,
+            changed=changed,
+            verdict=_verdict(score, changed),
+            surprising=_surprises(score.rows, rows, code_problem(X, y, "classes", **known)),
+        )
+
+    def _codes(self, labels):
+        return range(max(len(self.classes), labels.max(initial=-1) + 1))
+
+    def _name(self, code):
+        return self.classes[code] if code < len(self.classes) else str(code)
+
+    def _model(self):
+        kind = SPPCA if self.model == "auto" else MODELS[self.model]
+        return kind(2, random_state=self.random_state)
+
+    def _fit(self, labels, chunks):
+        if _n_classes(labels) < 2:
+            return SPPCA(2, random_state=self.random_state).fit(self._whole)
+        more = {} if chunks is None else {"chunks": chunks}
+        return self._model().fit(self._whole, labels, **more)
+
+    def _probabilities(self, fitted, labels):
+        n_classes = len(self._codes(labels))
+        if not hasattr(fitted, "classes_"):
+            return np.full((n_rows(self.X), n_classes), 1 / max(n_classes, 1), dtype=np.float32)
+        P = np.zeros((n_rows(self.X), n_classes), dtype=np.float32)
+        P[:, fitted.classes_] = fitted.predict_proba(self.X)
+        return P
+
+    def _aligned(self, Z, covariances):
+        """Coordinates turned to the last ones, their deviations, and the share that moved."""
+        if self._last is None:
+            return Z, np.sqrt(np.diagonal(covariances, axis1=1, axis2=2)), 0.0
+        before = self._last.coordinates.astype(float)
+        center, old = Z.mean(axis=0), before.mean(axis=0)
+        turn, _ = orthogonal_procrustes(Z - center, before - old)
+        Z = (Z - center) @ turn + old
+        variances = np.diagonal(turn.T @ covariances @ turn, axis1=1, axis2=2)
+        away = np.sum((Z - before) ** 2, axis=1)
+        return Z, np.sqrt(variances), float(np.mean(away > variances.sum(axis=1)))
+
+    def _queue(self, Z, P, labels, skipped):
+        names = tuple(self._name(c) for c in range(P.shape[1]))
+        known = _n_classes(labels) > 1
+        rule = self.rule if known or self.rule not in OF_CLASSES else "representative"
+        seen = P if known else None
+        view = View(Z, self._content, seen, labels >= 0, names, skipped)
+        return choose(view, n=QUEUE, rule=rule, rng=np.random.default_rng(self.random_state))
+
+    def _still_surprising(self, labels):
+        if self._progress is None:
+            return []
+        return [s for s in self._progress.surprising if labels[s.row] == s.given]
+
+    def _rows_of_progress(self, labels):
+        """All labelled rows and so many others."""
+        others = np.flatnonzero(labels < 0)
+        rng = np.random.default_rng(self.random_state)
+        if len(others) > ROWS_OF_PROGRESS:
+            others = rng.choice(others, ROWS_OF_PROGRESS, replace=False)
+        return np.sort(np.concatenate([np.flatnonzero(labels >= 0), others]))
+
+
+def _n_classes(labels):
+    return len(np.unique(labels[labels >= 0]))
+
+
+def _against_half(model, X, y, known, seed):
+    """What a fit expects of the rows without label, and how many of these half of y changes."""
+    others = take_rows(X, y < 0)
+    if not n_rows(others):
+        return np.nan, np.nan
+    P = clone(model).fit(X, y, **known).predict_proba(others)
+    found = np.unique(y[y >= 0])[P.argmax(axis=1)]
+    rng, labelled = np.random.default_rng(seed), np.flatnonzero(y >= 0)
+    changed = []
+    for _ in range(HALVES):
+        half = y.copy()
+        half[rng.choice(labelled, len(labelled) // 2, replace=False)] = -1
+        if _n_classes(half) > 1:
+            again = clone(model).fit(X, half, **known).predict(others)
+            changed.append(np.mean(again != found))
+    return float(P.max(axis=1).mean()), float(np.mean(changed)) if changed else np.nan
+
+
+def _verdict(score, changed):
+    if not score.is_better_than_guessing:
+        return "labels left out are not found better than by guessing"
+    same = f"half of the labels give {1 - changed:.0%} of the other rows the same class"
+    if np.isnan(changed):
+        return "all rows are labelled"
+    flat = changed <= FLAT
+    return f"more labels will not change much: {same}" if flat else f"more labels help: {same}"
+
+
+def _agreeing(chunks, labels):
+    """The chunks without those whose members have labels of two classes; None where none is."""
+    if chunks is None:
+        return None
+    chunks = np.array(chunks)
+    known = (chunks >= 0) & (labels >= 0)
+    pairs = np.unique(np.column_stack([chunks[known], labels[known]]), axis=0)
+    number, n_classes = np.unique(pairs[:, 0], return_counts=True)
+    chunks[np.isin(chunks, number[n_classes > 1])] = -1
+    return chunks if np.any(chunks >= 0) else None
+
+
+def _filled(X):
+    size = max(1, min(COMPONENTS_OF_GAPS, X.shape[1] - 1, X.shape[0] - 1))
+    return PPCA(size, random_state=0).fit(X).impute(X)
+
+
+def _placed(fitted, X):
+    """Places (n, 2) of the rows on the map, and their covariances (n, 2, 2)."""
+    if not hasattr(fitted, "posterior"):
+        Z = np.asarray(fitted.transform(X), dtype=float)
+        return Z, np.zeros((len(Z), 2, 2))
+    mean, covariance = fitted.posterior(X)
+    return np.asarray(mean, dtype=float), np.asarray(covariance, dtype=float)
+
+
+def _surprises(said, rows, problem):
+    """Labels that held-out fits find improbable, the least probable first."""
+    if said is None or said.proba is None:
+        return ()
+    index = np.concatenate([test for _, test in labelled_splits(problem)])
+    own = said.proba[np.arange(len(index)), said.truth]
+    found = said.proba.argmax(axis=1)
+    names = said.names
+    chosen = np.flatnonzero((own < SURPRISING) & (found != said.truth))
+    chosen = chosen[np.argsort(own[chosen], kind="stable")]
+    return tuple(
+        Surprise(
+            int(rows[index[i]]), int(names[said.truth[i]]), int(names[found[i]]), float(own[i])
+        )
+        for i in chosen
+    )

@@ -1,0 +1,1 @@
+"""What the pages share: how a page is put together, its drawing, its gestures and its style."""
