@@ -19,12 +19,12 @@ OF_NOTHING = ("sample", "get_covariance", "get_precision", "get_feature_names_ou
 def uses(model):
     """What can be asked of a fitted model, as functions without arguments."""
     for name in OF_ROWS:
-        if hasattr(type(model), name):
+        if hasattr(model, name):
             yield name, lambda name=name: getattr(model, name)(X)
     for name in OF_NOTHING:
-        if hasattr(type(model), name):
+        if hasattr(model, name):
             yield name, lambda name=name: getattr(model, name)()
-    if hasattr(type(model), "score"):
+    if hasattr(model, "score"):
         yield "score", lambda: model.score(X, CLASSES)
 
 

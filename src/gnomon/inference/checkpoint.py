@@ -61,7 +61,7 @@ def fingerprint(parts: Iterable) -> str:
     for part in parts:
         if isinstance(part, np.ndarray) and part.dtype != object:
             digest.update(f"{part.dtype}{part.shape}".encode())
-            digest.update(np.ascontiguousarray(part))
+            digest.update(np.ascontiguousarray(part).view(np.uint8).data)
         else:
             digest.update(str(getattr(part, "__qualname__", repr(part))).encode())
     return digest.hexdigest()

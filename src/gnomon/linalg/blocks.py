@@ -246,9 +246,8 @@ class _Loader:
 def _checksum(rows) -> int:
     """A number that other entries, or the same in another order, change."""
     if not sparse.issparse(rows):
-        return zlib.crc32(np.ascontiguousarray(rows))
-    rows = rows.tocsr()
-    total = 0
+        return zlib.crc32(np.ascontiguousarray(rows).data)
+    rows, total = sparse.csr_array(rows), 0  # type: ignore[call-overload]
     for part in (rows.indptr, rows.indices, rows.data):
-        total = zlib.crc32(part, total)
+        total = zlib.crc32(part.data, total)
     return total
