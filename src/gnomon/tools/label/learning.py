@@ -176,8 +176,9 @@ class Learner:
         return self.classes[code] if code < len(self.classes) else str(code)
 
     def _model(self):
-        kind = SPPCA if self.model == "auto" else MODELS[self.model]
-        return kind(2, random_state=self.random_state)
+        if self.model == "DCAGM":
+            return DCAGM(2, random_state=self.random_state)
+        return SPPCA(2, target="classes", random_state=self.random_state, warm_start=True)
 
     def _fit(self, labels, chunks):
         if _n_classes(labels) < 2:
