@@ -11,6 +11,7 @@ import hashlib
 import os
 import secrets
 import stat
+from collections.abc import Iterable
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -59,21 +60,22 @@ def load(path, like, fingerprint: str) -> Saved:
     if str(arrays["fingerprint"]) != fingerprint or int(arrays["format"]) != FORMAT:
         raise ValueError(
             f"checkpoint {str(path)!r} belongs to other data, parameters, another start or "
-            "version; remove it or give another path; a random start needs a random_state"
+            "version (data are rows, outputs, weights and links, in their order); remove it or "
+            "give another path; a random start needs a random_state"
         )
     values = (arrays[name] for name in names)
     return Saved(_rebuild(like, values), arrays["objective"].tolist())
 
 
-def fingerprint(*parts) -> str:
-    """A digest of arrays and of anything with a stable repr."""
+def fingerprint(parts: Iterable) -> str:
+    """A digest of arrays, one at a time, of functions by name, of all else by its repr."""
     digest = hashlib.sha256()
     for part in parts:
-        if isinstance(part, np.ndarray):
+        if isinstance(part, np.ndarray) and part.dtype != object:
             digest.update(f"{part.dtype}{part.shape}".encode())
-            digest.update(np.ascontiguousarray(part).tobytes())
+            digest.update(np.ascontiguousarray(part).view(np.uint8).data)
         else:
-            digest.update(repr(part).encode())
+            digest.update(str(getattr(part, "__qualname__", repr(part))).encode())
     return digest.hexdigest()
 
 
