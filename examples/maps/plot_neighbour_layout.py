@@ -6,7 +6,7 @@ A map of handwritten digits from 60 labels has ten coordinates, and two of them 
 classes. A layout by neighbours (:class:`~gnomon.NeighbourLayout`) shows all ten at once: images
 that are near on the whole map are near in the plane.
 
-*Level: after the first map.*
+*Level: with practice.*
 """
 
 import matplotlib.pyplot as plt
