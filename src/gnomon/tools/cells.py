@@ -107,6 +107,8 @@ def mended(table: Table, first, kinds: Mapping, note, *, texts_stay=False) -> Ta
     """The table with gaps, numbers and dates where its texts mean them; ``first`` is a batch."""
     rules, reading = rules_for(table, first, kinds, note, texts_stay=texts_stay)
     table, batches = table._replace(reading=reading), table.batches
+    if table.written is None:
+        table = table._replace(written=lambda names: (batch.columns for batch in batches()))
 
     def by_rules(batch):
         columns = {name: rule.apply(batch.columns[name]) for name, rule in rules.items()}
