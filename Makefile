@@ -61,6 +61,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	MYPYPATH=src $(BIN)/mypy --strict --follow-imports=silent tests/typing/use_everything.py
 	$(BIN)/codespell
 
 bench: $(READY)

@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 # Arrays, data frames, sparse arrays, dask arrays and rows in blocks have no common type.
-Rows: TypeAlias = Any
+RowsLike: TypeAlias = Any
 # Classes, numbers or indicators, with -1, None or NaN where a row has none.
-Outputs: TypeAlias = ArrayLike | None
+OutputsLike: TypeAlias = ArrayLike | None
 # Links, an adjacency (dense or sparse), or "neighbours".
-Graph: TypeAlias = Any
-Seed: TypeAlias = int | np.random.RandomState | np.random.Generator | None
+GraphLike: TypeAlias = Any
+SeedLike: TypeAlias = int | np.random.RandomState | np.random.Generator | None
 # Called with the number of the iteration, the state of the model and the objective.
-Callback: TypeAlias = Callable[[int, Any, float], bool | None] | None
+CallbackLike: TypeAlias = Callable[[int, Any, float], bool | None] | None
