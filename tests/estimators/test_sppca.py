@@ -508,15 +508,6 @@ def test_a_callback_stops_the_fit(wine):
     assert model.objective_ == seen and not model.converged_
 
 
-def test_a_failed_refit_keeps_the_old_model(wine):
-    X, y, _ = wine
-    model = SPPCA(2).fit(X, y)
-    before = model.components_
-    with pytest.raises(ValueError, match="y has 3 rows"):
-        model.fit(X, [0, 1, 2])
-    assert model.components_ is before
-
-
 # Storage and company.
 
 

@@ -281,18 +281,17 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         X = read_data(self, X, fitting=True, min_samples=2)
         check_size(settings.n_components, X.shape)
         problem, coding = self._read_problem(X, y, sample_weight, chunks, settings)
-        self._forget("links_used_", "linked_rows_", "sample_index_")
         if links is not None:
             problem = self._joined(problem, X.shape[0], links, sample_index, settings)
         if self.supervision == "likelihood":
-            found = fit(problem, settings, self._iterate)
+            found = fit(problem, settings, self._loop(problem))
             self._keep(X.dtype, coding, found, "likelihood", found.n_passes)
             self.log_likelihood_ = found.log_likelihood
             self._keep_widening(*problem[:3], problem.weights, settings.n_components)  # type: ignore[call-arg]
             self._keep_head(problem, found)
             self._warn_at_floor(*found.at_floor)
         else:
-            found = strength.fit(problem, self._strength_settings(settings), self._iterate)  # type: ignore[assignment]
+            found = strength.fit(problem, self._strength_settings(settings), self._loop(problem))
             self._keep(X.dtype, coding, found.fitted, found.strength, found.passes)
             self.supervision_directions_ = found.n_directions
             self._keep_head(problem, found.fitted)
@@ -345,7 +344,8 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         -------
         T : ndarray of shape (n_samples, n_components)
         """
-        return predict.coordinates(self._fitted(), self._read(X, links, sample_index))
+        X = self._read(X, links, sample_index)
+        return predict.coordinates(self._fitted(), X)
 
     def posterior(
         self,
@@ -557,8 +557,6 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         self.target_share_ = fitted.target_share
         self.supervision_ = strength
         self.n_passes_ = passes
-        self._forget("classes_", "log_likelihood_", "target_widening_")
-        self._forget("supervision_curve_", "supervision_directions_")
         if coding.kind == "classes":
             self.classes_ = coding.classes
 

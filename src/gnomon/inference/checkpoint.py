@@ -5,11 +5,13 @@ pickles: one array per leaf, the objective so far, and a fingerprint of the prob
 written beside its place and moved there, so that a crash leaves the old file or the new one.
 """
 
+import errno
 import glob
 import hashlib
 import os
 import secrets
 import stat
+from collections.abc import Iterable
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +26,8 @@ except ImportError:  # Windows
 # Number of the layout of the file; another one is refused.
 FORMAT = 1
 HEADER = ("format", "fingerprint", "objective")
+# Errors of a write that do not say which file it was: a full disk, a quota, a limit on sizes.
+NO_ROOM = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 # Bytes of the random part of a temporary name: two processes never choose the same.
 TOKEN = 8
 
@@ -56,21 +60,22 @@ def load(path, like, fingerprint: str) -> Saved:
     if str(arrays["fingerprint"]) != fingerprint or int(arrays["format"]) != FORMAT:
         raise ValueError(
             f"checkpoint {str(path)!r} belongs to other data, parameters, another start or "
-            "version; remove it or give another path; a random start needs a random_state"
+            "version (data are rows, outputs, weights and links, in their order); remove it or "
+            "give another path; a random start needs a random_state"
         )
     values = (arrays[name] for name in names)
     return Saved(_rebuild(like, values), arrays["objective"].tolist())
 
 
-def fingerprint(*parts) -> str:
-    """A digest of arrays and of anything with a stable repr."""
+def fingerprint(parts: Iterable) -> str:
+    """A digest of arrays, one at a time, of functions by name, of all else by its repr."""
     digest = hashlib.sha256()
     for part in parts:
-        if isinstance(part, np.ndarray):
+        if isinstance(part, np.ndarray) and part.dtype != object:
             digest.update(f"{part.dtype}{part.shape}".encode())
-            digest.update(np.ascontiguousarray(part).tobytes())
+            digest.update(np.ascontiguousarray(part).view(np.uint8).data)
         else:
-            digest.update(repr(part).encode())
+            digest.update(str(getattr(part, "__qualname__", repr(part))).encode())
     return digest.hexdigest()
 
 
@@ -122,7 +127,9 @@ def atomic_file(path):
             os.replace(temporary, place)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and str(error.filename) == str(temporary):
+        if isinstance(error, OSError) and (
+            str(error.filename) == str(temporary) or error.errno in NO_ROOM
+        ):
             error.filename = str(path)
         raise
     _sync_directory(place.parent)

@@ -155,8 +155,8 @@ def rules_for(table: Table, batch, kinds: Mapping, note, *, texts_stay=False):
 
 def words_by_column(asked: Reading, names) -> dict[str, tuple[str, ...]]:
     """The words of --na that count in each column: WORD in all, COLUMN=WORD in one."""
-    everywhere: list = []
-    own: dict[str, list] = {name: [] for name in names}
+    everywhere: list[str] = []
+    own: dict[str, list[str]] = {name: [] for name in names}
     for entry in asked.na:
         column, _, word = entry.rpartition("=")
         (own[column] if column in own else everywhere).append(word if column in own else entry)

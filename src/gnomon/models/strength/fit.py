@@ -83,7 +83,7 @@ def _space(X, weights, settings):
     mean, X = center(weighted(X, weights))
     with threads_for(X):
         space = closed_form.principal_space(mean, X, n_directions(q), settings.rng, leading=q)
-    check_spread(space.total)
+    check_spread(space.total, X.dtype)
     return space
 
 
