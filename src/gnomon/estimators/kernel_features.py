@@ -272,7 +272,7 @@ def _rows(X):
         return X
     # scikit-learn's distances of sparse rows take short indices only.
     index = X.indices.astype(np.int32), X.indptr.astype(np.int32)
-    return type(X)((X.data, *index), shape=X.shape)
+    return type(X)((X.data, *index), shape=X.shape)  # type: ignore[call-arg]
 
 
 def _dense(K):

@@ -422,7 +422,7 @@ class KernelSPPCA(
         rules = {"noise": check_noise(self.noise), "prior": float(self.prior)}
         limits = {"max_iter": self.max_iter, "tol": self.tol}
         of_features = problem._replace(X=learnt.F)
-        settings = likelihood.Settings(q, "moments", **rules, **limits)
+        settings = likelihood.Settings(q, "moments", **rules, **limits)  # type: ignore[arg-type]
         found = likelihood.fit(of_features, settings, self._loop(of_features))
         self._keep(features, found, "likelihood", coding, problem.X.dtype)
         self.kernel_basis_ = np.vstack([features.offset_, features.basis_])

@@ -291,7 +291,7 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
             self._keep_head(problem, found)
             self._warn_at_floor(*found.at_floor)
         else:
-            found = strength.fit(problem, self._strength_settings(settings), self._loop(problem))
+            found = strength.fit(problem, self._strength_settings(settings), self._loop(problem))  # type: ignore[assignment]
             self._keep(X.dtype, coding, found.fitted, found.strength, found.passes)
             self.supervision_directions_ = found.n_directions
             self._keep_head(problem, found.fitted)

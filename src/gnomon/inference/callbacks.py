@@ -72,7 +72,7 @@ class TimeLimit:
 class Progress:
     """Writes a line every so many iterations; `print` or any other writer of a line."""
 
-    def __init__(self, every=10, write: Callable[[str], object] = print):
+    def __init__(self, every: Any = 10, write: Callable[[str], object] = print) -> None:
         self.every = _check_every(every)
         self.write = write
 
