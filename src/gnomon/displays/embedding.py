@@ -1,10 +1,13 @@
 """The embedding, with how sure it is."""
 
+from typing import Any, Self
+
 import numpy as np
 
 from gnomon.displays import layers, style
 from gnomon.estimators import NEIGHBOURS, check_option
 from gnomon.estimators.neighbour_layout import LAYOUTS, NeighbourLayout
+from gnomon.typing import GraphLike, OutputsLike, RowsLike
 
 UNCERTAINTIES = ("auto", "ellipses", "density", "none")
 
@@ -74,17 +77,17 @@ class EmbeddingDisplay:
 
     def __init__(
         self,
-        embedding,
+        embedding: Any,
         *,
-        y=None,
-        covariance=None,
-        predicted=None,
-        links=None,
-        mixture=None,
-        regions=None,
-        components=(0, 1),
-        layout="axes",
-    ):
+        y: OutputsLike = None,
+        covariance: Any = None,
+        predicted: Any = None,
+        links: GraphLike = None,
+        mixture: Any = None,
+        regions: Any = None,
+        components: tuple[int, int] = (0, 1),
+        layout: str | NeighbourLayout = "axes",
+    ) -> None:
         self.embedding = embedding
         self.y = y
         self.covariance = covariance
@@ -98,19 +101,19 @@ class EmbeddingDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator,
-        X,
-        y=None,
+        estimator: Any,
+        X: RowsLike,
+        y: OutputsLike = None,
         *,
-        components=(0, 1),
-        predict=False,
-        links=None,
-        mixture=False,
-        regions=False,
-        layout="axes",
-        ax=None,
-        **plot,
-    ):
+        components: tuple[int, int] = (0, 1),
+        predict: bool = False,
+        links: GraphLike = None,
+        mixture: Any = False,
+        regions: Any = False,
+        layout: str | NeighbourLayout = "axes",
+        ax: Any = None,
+        **plot: Any,
+    ) -> Self:
         """Embed X with a fitted estimator and draw it.
 
         Parameters
@@ -160,8 +163,16 @@ class EmbeddingDisplay:
 
     @classmethod
     def from_data(
-        cls, embedding, y=None, *, ax=None, covariance=None, links=None, layout="axes", **plot
-    ):
+        cls,
+        embedding: Any,
+        y: OutputsLike = None,
+        *,
+        ax: Any = None,
+        covariance: Any = None,
+        links: GraphLike = None,
+        layout: str | NeighbourLayout = "axes",
+        **plot: Any,
+    ) -> Self:
         """Draw a given embedding, of any method.
 
         Parameters
@@ -183,14 +194,14 @@ class EmbeddingDisplay:
 
     def plot(
         self,
-        ax=None,
+        ax: Any = None,
         *,
-        uncertainty="auto",
-        level=0.68,
-        class_ellipses=False,
-        size=None,
-        legend=True,
-    ):
+        uncertainty: str = "auto",
+        level: float = 0.68,
+        class_ellipses: bool = False,
+        size: float | None = None,
+        legend: bool = True,
+    ) -> Self:
         """Draw the embedding.
 
         Parameters

@@ -1,6 +1,9 @@
 """A picture of a map of many dimensions: rows that are near on the map are near in the plane."""
 
+from typing import Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import orthogonal_procrustes
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.manifold import TSNE
@@ -10,6 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from gnomon.estimators._door import check_integer, check_real, repeatable
 from gnomon.estimators.links import NEIGHBOURS
+from gnomon.typing import OutputsLike, RowsLike, SeedLike
 
 # What the plane of a picture shows: two axes of the map, or all of them by their neighbours.
 LAYOUTS = ("axes", NEIGHBOURS)
@@ -86,12 +90,18 @@ class NeighbourLayout(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     (1497, 2)
     """
 
-    def __init__(self, perplexity=30.0, *, max_rows=5000, random_state=None):
+    def __init__(
+        self,
+        perplexity: float = 30.0,
+        *,
+        max_rows: int = 5000,
+        random_state: SeedLike = None,
+    ) -> None:
         self.perplexity = perplexity
         self.max_rows = max_rows
         self.random_state = random_state
 
-    def fit(self, X, y=None):
+    def fit(self, X: RowsLike, y: OutputsLike = None) -> Self:
         """Lay out the rows of a map.
 
         Parameters
@@ -118,7 +128,7 @@ class NeighbourLayout(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self._n_features_out = 2
         return self
 
-    def transform(self, X):
+    def transform(self, X: RowsLike) -> np.ndarray:
         """Positions of rows in the plane: of those laid out their own, of others between these.
 
         Parameters
@@ -132,7 +142,7 @@ class NeighbourLayout(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """
         return self._place(self._read(X))
 
-    def covariance(self, X, covariance):
+    def covariance(self, X: RowsLike, covariance: ArrayLike) -> np.ndarray:
         """Covariances of the positions of rows whose coordinates on the map are not certain.
 
         Twenty draws from the posterior of a row are placed as new rows are.
