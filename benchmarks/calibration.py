@@ -151,8 +151,8 @@ def models(shape):
     return {
         "SPPCA": SPPCA(q, random_state=0),
         "KernelSPPCA": KernelSPPCA(q, random_state=0),
-        "DCAGM": DCAGM(min(q, 5)),
         "PCA + logistic": peer,
+        "DCAGM": DCAGM(min(q, 5)),
     }
 
 
