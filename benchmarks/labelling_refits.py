@@ -5,8 +5,9 @@
 Times are those of `Learner.update`: refit, places with their uncertainty, probabilities, the next
 rows; of several updates, each with one more label, on one thread. CPU time is what a core that has
 nothing else to do would take; the clock's time is that of the machine as it was. Rows are of six
-classes, about as far apart as their own spread. A row has moved where it lies, once the map is turned to fit the
-last one, farther from where it was than its own uncertainty (root of the sum of its variances).
+classes, about as far apart as their own spread. A row has moved where it lies, once the map is
+turned to fit the last one, farther from where it was than its own uncertainty (the root of the sum
+of its variances).
 """
 
 import os

@@ -58,9 +58,13 @@ def fit(console, *, path, out, reading, asked, time_limit=None):
     write.check_folder_apart(folder, path, asked.links)
     table, ready, asked = _prepared(console, path, asked, **reading)
     model, X, choice = _fitted(console, asked, ready, until)
+    earlier = write.earlier_results(folder)
     subject = _written(console, folder, model, table, ready, asked, X, until)
     subject.choice = choice
-    _conclude(console, subject, _write_report(console, folder / write.REPORT, subject))
+    report_path = _write_report(console, folder / write.REPORT, subject)
+    # Not before: on a full disk what was there stays.
+    write.remove(earlier, console.files)
+    _conclude(console, subject, report_path)
 
 
 def _deadline(time_limit):
@@ -114,7 +118,7 @@ def _watch(tell, n_iter, until):
 
 def _written(console, folder, model, table, ready, asked, X, until):
     """Write model, embedding and predictions; the subject of the report, scored."""
-    write.clear(write.make_folder(folder))
+    write.make_folder(folder)
     file, suffix = folder / write.MODEL, write.suffix_for(table.path)
     console.wrote(prepare.save_fit(model, file, ready, asked, _facts(table, ready)))
     more = {} if ready.y is None else prepare.target_columns(asked, ready.y)

@@ -69,11 +69,18 @@ def make_folder(out) -> Path:
     return folder
 
 
-def clear(folder):
-    """Remove what an earlier fit left: it is not of the model that is written now."""
-    if (folder / MODEL).exists():
-        for name in (*TABLES, REPORT):
-            (folder / name).unlink(missing_ok=True)
+def earlier_results(folder) -> list[Path]:
+    """The files that an earlier fit left in a folder; none where its model is not there."""
+    if not (folder / MODEL).exists():
+        return []
+    return [path for name in (*TABLES, REPORT) if (path := folder / name).exists()]
+
+
+def remove(paths, written):
+    """Remove what an earlier fit left, but those that are written anew: it is of another model."""
+    for path in paths:
+        if str(path) not in written:
+            path.unlink(missing_ok=True)
 
 
 def check_apart(out, *inputs):
