@@ -57,6 +57,7 @@ const fetchCard = async (row, quiet) => {
   try { values = await ask("row/" + row); } catch (error) { $("values-hint").textContent = "The row could not be read: " + error.message; return; }
   if (!current || current.row !== row) return;
   shown = values;
+  $("card").classList.toggle("seen", shown.image || shown.text !== null);
   showImage(); showText(); showClassesOfCard(); showValues(); showNearest();
   $("card").dataset.shown = String(row);
   if (!quiet) announce(spoken());
@@ -224,6 +225,7 @@ const neighbourItem = ({ row, text, image }) => {
 };
 const showNearest = () => {
   $("nearest-box").classList.toggle("hidden", shown.nearest.length === 0);
+  $("nearest").classList.toggle("pictures", shown.nearest.some(({ image }) => image));
   $("nearest").replaceChildren(...shown.nearest.map(neighbourItem));
 };
 

@@ -50,6 +50,7 @@ def payload(session: Session) -> dict:
         "q": 2,
         "axes": ["z1", "z2"],
         "row_name": "row",
+        "none_name": "not predicted yet",
         "ids": rows.ids,
         "z": news["z"],
         "covariance": {"shared": False, "values": news["covariance"]},
