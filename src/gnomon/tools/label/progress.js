@@ -3,7 +3,7 @@
 const showSummary = () => {
   const total = labelledCount, parts = [count(total, "label", "labels") + " of " + count(n, "row", "rows")];
   if (session.chunks) parts.push(count(session.chunks, "group that belongs", "groups that belong") + " together");
-  if (news.progress && news.progress.accuracy !== null) parts.push("accuracy on labels left out " + percent(news.progress.accuracy));
+  if (news.progress && news.progress.accuracy !== null) parts.push("accuracy on labels left out " + percent(news.progress.accuracy) + (news.progress.n_labels === total ? "" : " with " + news.progress.n_labels + " labels"));
   $("summary").textContent = parts.join(" · ");
 };
 const showProgress = () => {

@@ -181,8 +181,10 @@ for (const name of ["names", "ellipses", "arrows", "density"]) if ($(name)) $(na
 // Legend -------------------------------------------------------------------------
 const noneName = data.none_name || "no value";   // what rows without a class are called
 const groupSizes = () => {
+  const counts = new Uint32Array(NONE + 1);
+  for (let i = 0; i < n; i++) counts[group[i]]++;
   const sizes = new Map();
-  for (const g of group) sizes.set(g, (sizes.get(g) || 0) + 1);
+  for (let g = 0; g <= NONE; g++) if (counts[g]) sizes.set(g, counts[g]);
   return sizes;
 };
 const keyImage = (g) => {
