@@ -25,7 +25,8 @@ SIZES = (2_000, 20_000, 100_000)
 LABELS = 40
 # Drags the map by three pixels in each of sixty frames.
 DRAG = """
-const done = arguments[0], canvas = document.getElementById("canvas"), box = canvas.getBoundingClientRect();
+const done = arguments[0], canvas = document.getElementById("canvas");
+const box = canvas.getBoundingClientRect();
 const send = (kind, x) => canvas.dispatchEvent(new PointerEvent(kind, { clientX: box.left + x,
   clientY: box.top + 300, pointerId: 1, isPrimary: true, pointerType: "mouse", button: 0 }));
 let frame = 0;
@@ -38,8 +39,9 @@ requestAnimationFrame(step);
 """
 # Waits until the map has moved once more.
 MOVED = """
-const done = arguments[0], canvas = document.getElementById("canvas"), before = Number(canvas.dataset.moves || 0);
-const wait = () => (Number(canvas.dataset.moves || 0) > before ? done() : requestAnimationFrame(wait));
+const done = arguments[0], canvas = document.getElementById("canvas");
+const moves = () => Number(canvas.dataset.moves || 0), before = moves();
+const wait = () => (moves() > before ? done() : requestAnimationFrame(wait));
 wait();
 """
 

@@ -17,7 +17,13 @@ const svg = (tag, pairs, text) => {
 const isOpenRow = (i) => labels[i] < 0 && !passed.has(i);
 const takeQueue = (suggestions) => {
   queue = suggestions.filter(({ row }) => isOpenRow(row) && !(current && row === current.row));
-  if (current === null || (current.origin === "suggestion" && !isOpenRow(current.row))) next();
+  if (current === null || (current.origin === "suggestion" && !isOpenRow(current.row))) next(); else showQueue();
+};
+// What another page has labelled or skipped is not offered here, and what it took back is again.
+const passRows = ({ rows, done }) => {
+  if (done.do === "skip") for (const row of rows) passed.add(row);
+  if (done.do === "undo") for (const row of rows) passed.delete(row);
+  if (current && current.origin === "suggestion" && !isOpenRow(current.row)) next(); else showQueue();
 };
 const next = () => {
   queue = queue.filter(({ row }) => isOpenRow(row));
@@ -25,17 +31,33 @@ const next = () => {
   put(first ? { ...first, origin: "suggestion" } : null);
 };
 // A row that a person chose; without one the queue goes on.
-const choose = (i, reason) => {
+const choose = (i, reason, origin) => {
   if (i < 0) { if (!current || current.origin === "person") next(); return; }
   if (current && current.origin === "suggestion" && isOpenRow(current.row)) queue.unshift(current);
-  put({ row: i, reason: reason || "You chose this row.", origin: "person" });
+  queue = queue.filter(({ row }) => row !== i);
+  put({ row: i, reason: reason || "You chose this row.", origin: origin || "person" });
 };
 const put = (item) => {
   current = item;
   state.kept = item ? item.row : -1;
   $("card").dataset.row = item ? String(item.row) : "";
   showCard();
+  showQueue();
   remark();
+};
+// The rows that come after this one; each can be taken first.
+const MOST_WAITING = 4;
+const waitingItem = ({ row, reason }) => {
+  const item = element("li"), button = element("button", data.ids[row]);
+  button.type = "button"; button.title = reason;
+  button.addEventListener("click", (event) => { choose(row, reason, "suggestion"); leaveButton(event); });
+  item.append(button);
+  return item;
+};
+const showQueue = () => {
+  const waiting = queue.filter(({ row }) => isOpenRow(row)).slice(0, MOST_WAITING);
+  $("queue-box").classList.toggle("hidden", waiting.length === 0);
+  $("queue").replaceChildren(...waiting.map(waitingItem));
 };
 
 // The card itself -----------------------------------------------------------------
@@ -274,11 +296,10 @@ const UNDONE = { label: "the label", skip: "the skip", together: "the group" };
 const undo = async () => {
   if (!session.undoable) { inform("There is nothing to undo."); return; }
   try {
-    const values = await ask("act", { do: "undo" }), { what, count: size } = values.done;
+    const values = await ask("act", { do: "undo" }), { what, origin, count: size } = values.done;
     takeLabels(values);
-    for (const row of values.rows) passed.delete(row);
     inform("Taken back: " + UNDONE[what] + " of " + count(size, "row", "rows") + ".");
-    if (values.rows.length === 1) choose(values.rows[0], "What was done last was taken back.");
+    if (values.rows.length === 1) choose(values.rows[0], "What was done last was taken back.", origin);
   } catch (error) { inform("Not undone: " + error.message, true); }
 };
 let slipAt = 0;

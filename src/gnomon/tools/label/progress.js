@@ -46,7 +46,7 @@ const showChart = () => {
   chart.append(svg("path", { class: "line", d: path((p) => p[1], points) }));
   for (const p of points.slice(-1)) chart.append(svg("circle", { class: "fill", cx: x(p[0]), cy: y(p[1]), r: 4 }));
   $("chart").append(chart);
-  $("chart-hint").textContent = "The band holds the accuracy with a probability of 95 %" + (known.length ? "; dashed is what the same model reaches with labels in another order." : ".");
+  $("chart-hint").textContent = "The band holds the accuracy with a probability of 95 %" + (known.length ? "; dashed is what the same model reaches with labels in another order" : "") + ". Rows that are offered are harder than most: on all rows it is usually better.";
 };
 
 // Likely slips ---------------------------------------------------------------------------
