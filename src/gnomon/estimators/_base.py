@@ -133,7 +133,7 @@ class LinearGaussianModel(
         """
         X = self._read(X)
         check_dense(X)
-        values, deviations = gaps.fill(self._state(), self._patterns(X))
+        values, deviations = gaps.fill(self._content_state(), self._patterns(X))
         values = np.where(np.isnan(X), values.astype(X.dtype), X)
         return (values, deviations) if return_std else values
 
@@ -205,6 +205,10 @@ class LinearGaussianModel(
     def _state(self):
         W, sigma2 = self._view()
         return gaps.State(W, np.asarray(self.mean_, dtype=float), np.array([sigma2]))
+
+    def _content_state(self):
+        """The model by which gaps are filled."""
+        return self._state()
 
     def _patterns(self, X):
         groups = np.zeros(X.shape[1], dtype=int)

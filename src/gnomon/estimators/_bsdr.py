@@ -148,7 +148,7 @@ class BayesianReduction(
         return sampling if drawn else None
 
     def _keep(self, found: BsdrFit, dtype):
-        """Fitted attributes; those of draws are forgotten where there are none."""
+        """Fitted attributes; that the fit came to its end is kept last, by `_keep_run`."""
         self.n_components_ = found.loadings.shape[1]
         self.components_ = found.loadings.T.astype(dtype)
         self.loadings_sd_ = found.loadings_sd.T.astype(dtype)
@@ -157,8 +157,6 @@ class BayesianReduction(
         self.feature_relevance_ = found.feature_relevance
         self.weights_, self.bias_, self.weights_covariance_ = found.B[1:], found.B[0], found.C
         self._inputs, self._precisions = found.inputs, found.precisions
-        for name in ("draws_", "rhat_", "ess_"):
-            self.__dict__.pop(name, None)
         if found.draws is not None:
             self.draws_, self.rhat_, self.ess_ = found.draws
         self._warn(found)

@@ -152,6 +152,7 @@ class LabelledScore:
         -------
         score : float
         """
+        check_is_fitted(self)
         kind, classes = ("numeric", ()) if is_regressor(self) else ("auto", self.classes_)
         keep = labelled_rows(y, kind, classes)
         if not keep.any():
@@ -342,7 +343,6 @@ class PredictsOutputs:
         Where links are used it sees all that is smoothed over them.
         """
         self.class_head_ = None
-        self._forget("class_shares_", "class_doubt_")
         if labels is None or len(self.classes_) < 2:
             return
         self.class_shares_, self.class_doubt_ = class_shares(labels, weights, len(self.classes_))

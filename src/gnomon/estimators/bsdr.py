@@ -190,10 +190,10 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         require_targets(y, "BSDR")
         outputs, labelled, classes = _read_outputs(y, X.shape[0])
         problem = Problem(labelled_data(X, labelled, "BSDR"), outputs)
-        found = fit(problem, settings, self._iterate)
-        self._keep_run(found.run, max_iter=self.max_iter)
+        found = fit(problem, settings, self._loop(problem))
         self._keep(found, X.dtype)
         self.classes_, self._are_classes = classes, isinstance(outputs, ClassOutputs)
+        self._keep_run(found.run, max_iter=self.max_iter)
         return self
 
     def predict_proba(self, X):

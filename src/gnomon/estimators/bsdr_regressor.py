@@ -146,10 +146,10 @@ class BSDRRegressor(LabelledScore, RegressorMixin, BayesianReduction):
             raise ValueError("y has no known value; BSDRRegressor needs rows with numbers")
         outputs = NumberOutputs(targets.Y[known], mask_of(targets.observed[known]))
         problem = Problem(labelled_data(X, known, "BSDRRegressor"), outputs)
-        found = fit(problem, settings, self._iterate)
-        self._keep_run(found.run, max_iter=self.max_iter)
+        found = fit(problem, settings, self._loop(problem))
         self._keep(found, X.dtype)
         self._keep_units(targets.coding, found.noise_variance)
+        self._keep_run(found.run, max_iter=self.max_iter)
         return self
 
     def predict(self, X, return_std=False):

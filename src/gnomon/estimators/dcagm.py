@@ -236,7 +236,7 @@ class DCAGM(
         classes = classes._replace(labels=share_labels(classes.labels, chunks, classes.names))
         weights = np.ones(n) if sample_weight is None else read_weights(sample_weight, n)
         names, problem = self._problem(X, classes, chunks, weights)
-        fitted = dcagm.fit(problem, settings, self._iterate)
+        fitted = dcagm.fit(problem, settings, self._loop(problem))
         self._keep(fitted, X.dtype)
         self.classes_ = names
         named = classes.names if classes.names.dtype.kind in "iuf" else classes.names.astype(object)
@@ -399,7 +399,6 @@ class DCAGM(
     def _keep_head(self, X, labels, weights):
         """The head of the map, but for the paper's objective."""
         self.class_head_ = None
-        self._forget("class_doubt_")
         rows = taught_rows(np.where(weights > 0, labels, -1))
         if self.objective == "invariant" and len(self.classes_) > 1:
             Z = self._on_axes(take_rows(X, rows))

@@ -24,6 +24,8 @@ from gnomon.models import kernel as kernels
 KERNELS = ("linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed")
 # Those that have no negative energy, whatever the rows and the parameters.
 DEFINITE = ("linear", "rbf", "cosine", "laplacian")
+# Those whose centred values stay the same where all rows are moved.
+SHIFT_FREE = ("linear", "rbf")
 WITH_GAMMA = ("rbf", "poly", "sigmoid", "laplacian")
 
 
@@ -40,7 +42,7 @@ class Kernel(NamedTuple):
         if self.kernel == "precomputed":
             return _dense(X[:, index])
         blocks, B = X.dense_blocks() if isinstance(X, Data) else [X], _rows(landmarks)
-        mean = kernels.far_mean(as_data(B)) if self.kernel == "rbf" else None
+        mean = kernels.far_mean(as_data(B)) if self.kernel in SHIFT_FREE else None
         if mean is not None:
             B, blocks = _dense(B) - mean, (_dense(rows) - mean for rows in blocks)
         K = [self._values(_rows(rows), B) for rows in blocks]
@@ -227,26 +229,29 @@ class KernelFeatures(MeasuredByKernel):
         The ``most`` leading ones are enough where they are given and the kernel is positive
         definite, so that its trace is the energy of all.
         """
-        n, precomputed = X.shape[0], self.kernel == "precomputed"
-        if precomputed:
+        self.landmark_indices_ = kernels.choose_landmarks(X.shape[0], self.n_landmarks, rng)
+        if self.kernel == "precomputed":
             _check_square(X)
-        for name in ("gamma_", "landmarks_", "energies_"):
-            vars(self).pop(name, None)
-        if self.kernel in WITH_GAMMA:
-            rows = weighted(X, weights)
-            self.gamma_ = float(self.gamma or kernels.default_gamma(self.kernel, rows))
-        self.landmark_indices_ = kernels.choose_landmarks(n, self.n_landmarks, rng)
-        if not precomputed:
+        else:
             self.landmarks_ = take_rows(X, self.landmark_indices_)
-        K, most = self._kernel_with_landmarks(X), most if self.kernel in DEFINITE else None
         try:
-            found = kernels.fit_features(K, self.landmark_indices_, most, weights)
+            # Numbers out of range are found by what they lead to, and named.
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                found = self._find(X, most if self.kernel in DEFINITE else None, weights)
         except NumericalError as error:
             raise ValueError(f"X cannot be used with kernel == {self.kernel!r}: {error}") from error
         self.basis_, self.offset_ = found.map
         if found.energies is not None:
             self.energies_ = found.energies
         return found
+
+    def _find(self, X, most, weights):
+        """The features by the kernel at its width."""
+        if self.kernel in WITH_GAMMA:
+            rows = weighted(X, weights)
+            self.gamma_ = float(self.gamma or kernels.default_gamma(self.kernel, rows))
+        K = self._kernel_with_landmarks(X)
+        return kernels.fit_features(K, self.landmark_indices_, most, weights)
 
 
 def _check_square(X):
@@ -261,7 +266,12 @@ def _check_square(X):
 
 def _rows(X):
     """Rows in double precision, so that rounding adds no features; repeated entries are summed."""
-    return as_data(X).X.astype(float, copy=False)
+    X = as_data(X).X.astype(float, copy=False)
+    if not sparse.issparse(X) or X.indices.dtype == np.int32 or X.nnz > np.iinfo(np.int32).max:
+        return X
+    # scikit-learn's distances of sparse rows take short indices only.
+    index = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    return type(X)((X.data, *index), shape=X.shape)
 
 
 def _dense(K):

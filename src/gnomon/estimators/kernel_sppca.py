@@ -228,7 +228,6 @@ class KernelSPPCA(
         self._check_precomputed(problem, n, links)
         holed = has_gaps(problem.X)
         self.filling_ = filling.learn(problem.X, problem.weights) if holed else None
-        self._forget("links_used_", "linked_rows_", "sample_index_")
         if links is not None:
             problem = self._joined(problem, n, links, sample_index, settings)
         problem = problem._replace(X=self._filled(problem.X))
@@ -391,11 +390,9 @@ class KernelSPPCA(
         q = settings.n_components
         rules = {"noise": check_noise(self.noise), "prior": float(self.prior)}
         limits = {"max_iter": self.max_iter, "tol": self.tol}
-        found = likelihood.fit(
-            problem._replace(X=learnt.F),
-            likelihood.Settings(q, "moments", **rules, **limits),
-            self._iterate,
-        )
+        of_features = problem._replace(X=learnt.F)
+        settings = likelihood.Settings(q, "moments", **rules, **limits)
+        found = likelihood.fit(of_features, settings, self._loop(of_features))
         self._keep(features, found, "likelihood", coding, problem.X.dtype)
         self.kernel_basis_ = np.vstack([features.offset_, features.basis_])
         self.kernel_components_ = found.state.W.T
@@ -436,8 +433,6 @@ class KernelSPPCA(
         self.input_share_ = fitted.input_share
         self.target_share_ = fitted.target_share
         self.supervision_ = strength
-        of_words = "supervision_curve_", "target_widening_", "log_likelihood_"
-        self._forget("classes_", "kernel_basis_", "kernel_components_", *of_words, *OF_KERNEL)
         for name in OF_KERNEL:
             if hasattr(features, name):
                 setattr(self, name, getattr(features, name))

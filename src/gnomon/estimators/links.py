@@ -11,6 +11,8 @@ from gnomon.linalg import graph
 from gnomon.models.strength import links as linked
 from gnomon.models.strength.completion import Outputs
 
+# Pairs of nodes that a third one joins: with so many a graph takes a gigabyte, and says little.
+MOST_PAIRS = 30_000_000
 # What asks for the graph of nearest rows in the place of links.
 NEIGHBOURS = "neighbours"
 
@@ -154,7 +156,7 @@ class Links:
 
         Two nodes are linked if another node links to both, or if both link to another. The
         directed links themselves are left out. Hubs make such a graph dense: a page with k
-        links joins k (k - 1) / 2 pairs.
+        links joins k (k - 1) / 2 pairs. More than 30 million pairs are refused.
 
         Parameters
         ----------
@@ -173,7 +175,9 @@ class Links:
                [0., 0., 1.],
                [0., 1., 0.]])
         """
-        return cls(graph.colinks(_square(directed, "directed")))
+        directed = _square(directed, "directed")
+        _check_hubs(directed)
+        return cls(graph.colinks(directed))
 
     @property
     def n_nodes(self) -> int:
@@ -390,6 +394,16 @@ def _square(adjacency, name):
             f"{name} has negative weights, the least is {A.data.min()}; accepted are numbers >= 0"
         )
     return A
+
+
+def _check_hubs(directed):
+    """Refuse nodes that join more pairs than memory holds, before they are joined."""
+    largest, pairs = graph.joined_pairs(directed)
+    if pairs > MOST_PAIRS:
+        raise ValueError(
+            f"directed has a node with {count(largest, 'link')}; links of one kind join up to "
+            f"{pairs:,} pairs, accepted are {MOST_PAIRS:,}; leave the largest nodes out"
+        )
 
 
 def _drop_self_links(A) -> sparse.csr_array:

@@ -158,8 +158,7 @@ class PPCA(IterativeFit, LinearGaussianModel):
         if isinstance(self.n_components, Integral):
             check_size(self.n_components, X.shape)
         problem = Problem(X, read_weights(sample_weight, X.shape[0]))
-        self._forget("moments_")
-        return self._keep(X.dtype, fit(problem, settings, self._iterate))
+        return self._keep(X.dtype, fit(problem, settings, self._loop(problem)))
 
     @available_if(_keeps_moments)
     def partial_fit(self, X, y=None, sample_weight=None):
@@ -199,7 +198,8 @@ class PPCA(IterativeFit, LinearGaussianModel):
             moments = joined(before, moments)
         if isinstance(self.n_components, Integral):
             check_size(self.n_components, (moments.n_rows, X.shape[1]))
-        found = fit(Problem(Summed(moments)), settings._replace(solver="moments"), self._iterate)
+        problem = Problem(Summed(moments))
+        found = fit(problem, settings._replace(solver="moments"), self._loop(problem))
         self.moments_ = moments
         return self._keep(X.dtype, found)
 
@@ -222,7 +222,7 @@ class PPCA(IterativeFit, LinearGaussianModel):
         self.explained_variance_ = np.sum(W**2, axis=0) + sigma2
         self.explained_variance_ratio_ = self.explained_variance_ / found.total
         self.log_likelihood_ = found.run.objective[-1]
-        self.__dict__.pop("criterion_", None)
+        vars(self).pop("criterion_", None)
         if found.curve is not None:
             names = ("n_components", "mean", "std")
             self.criterion_ = {name: getattr(found.curve, name) for name in names}

@@ -109,10 +109,10 @@ class MultinomialProbit(TakesRows, PredictsLabels, ClassifierMixin, IterativeFit
         require_classes(classes, "MultinomialProbit")
         outputs = ClassOutputs(classes.labels[classes.labelled], len(classes.names))
         problem = Problem(labelled_data(X, classes.labelled, "MultinomialProbit"), outputs)
-        found = fit(problem, settings, self._iterate)
-        self._keep_run(found.run, max_iter=self.max_iter)
+        found = fit(problem, settings, self._loop(problem))
         self._keep(found, X.dtype)
         self.classes_ = classes.names
+        self._keep_run(found.run, max_iter=self.max_iter)
         return self
 
     def predict_proba(self, X):

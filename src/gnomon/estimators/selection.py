@@ -16,7 +16,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from gnomon.estimators._door import check_integer, generator, take_rows
+from gnomon.estimators._door import check_integer, forget_fit, generator, take_rows
 from gnomon.estimators._targets import (
     as_array,
     as_floats,
@@ -198,6 +198,7 @@ class ChoosesSize:
         choice = choose_size(self, X, y, params)
         fitted = clone(self).set_params(n_components=choice.size).fit(X, y, **params)
         own = self.get_params(deep=False)
+        forget_fit(self)
         vars(self).update({k: v for k, v in vars(fitted).items() if k not in own})
         self.size_scores_, self.size_reason_ = choice.scores, choice.reason
         return self

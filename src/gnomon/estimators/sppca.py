@@ -104,6 +104,9 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         fit by returning True.
     random_state : int, RandomState instance, Generator or None, default=None
         Draws of "auto", "subspace" and "em". None stands for 0, so that two fits agree.
+    warm_start : bool, default=False
+        Whether "auto" keeps the strength of the fit before unless another is clearly better, so
+        that labels that are added one by one do not turn the map with each of them.
 
     Attributes
     ----------
@@ -145,6 +148,8 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         shares, so that the map says nothing of the classes.
     supervision_ : float or "likelihood"
         The strength used.
+    supervision_directions_ : int
+        The principal directions that the outputs were completed from; for "likelihood" not there.
     supervision_curve_ : dict of str to ndarray
         For "auto", where there was something to try: the strengths and pools of principal
         components tried, their losses and the criterion.
@@ -215,6 +220,7 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         tol=1e-7,
         callback=None,
         random_state=None,
+        warm_start=False,
     ):
         self.n_components = n_components
         self.supervision = supervision
@@ -228,6 +234,7 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         self.tol = tol
         self.callback = callback
         self.random_state = random_state
+        self.warm_start = warm_start
 
     def fit(self, X, y=None, sample_weight=None, *, links=None, sample_index=None, chunks=None):
         """Fit the model.
@@ -263,19 +270,19 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         X = read_data(self, X, fitting=True, min_samples=2)
         check_size(settings.n_components, X.shape)
         problem, coding = self._read_problem(X, y, sample_weight, chunks, settings)
-        self._forget("links_used_", "linked_rows_", "sample_index_")
         if links is not None:
             problem = self._joined(problem, X.shape[0], links, sample_index, settings)
         if self.supervision == "likelihood":
-            found = fit(problem, settings, self._iterate)
+            found = fit(problem, settings, self._loop(problem))
             self._keep(X.dtype, coding, found, "likelihood", found.n_passes)
             self.log_likelihood_ = found.log_likelihood
             self._keep_widening(*problem[:3], problem.weights, settings.n_components)
             self._keep_head(problem, found)
             self._warn_at_floor(*found.at_floor)
         else:
-            found = strength.fit(problem, self._strength_settings(settings), self._iterate)
+            found = strength.fit(problem, self._strength_settings(settings), self._loop(problem))
             self._keep(X.dtype, coding, found.fitted, found.strength, found.passes)
+            self.supervision_directions_ = found.n_directions
             self._keep_head(problem, found.fitted)
             if found.curve is not None:
                 self.supervision_curve_ = found.curve._asdict()
@@ -316,7 +323,8 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         -------
         T : ndarray of shape (n_samples, n_components)
         """
-        return predict.coordinates(self._fitted(), self._read(X, links, sample_index))
+        X = self._read(X, links, sample_index)
+        return predict.coordinates(self._fitted(), X)
 
     def posterior(self, X, y=None, *, links=None, sample_index=None):
         """Posterior of the coordinates of every row, given x or given x and y.
@@ -491,7 +499,13 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         """The same for a strength in the place of the likelihood."""
         latent, limits = self.scale == "latent", (settings.max_iter, settings.tol)
         chosen = settings.n_components, self.supervision, latent
-        return strength.Settings(*chosen, *limits, settings.rng)
+        return strength.Settings(*chosen, *limits, settings.rng, self._chosen_before())
+
+    def _chosen_before(self):
+        """The directions and the strength of an earlier fit, where they are to stay."""
+        if not self.warm_start or not hasattr(self, "supervision_directions_"):
+            return None
+        return strength.Candidate(self.supervision_directions_, self.supervision_)
 
     def _keep(self, dtype, coding, fitted, strength, passes):
         state = fitted.state
@@ -511,7 +525,6 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         self.target_share_ = fitted.target_share
         self.supervision_ = strength
         self.n_passes_ = passes
-        self._forget("classes_", "supervision_curve_", "log_likelihood_", "target_widening_")
         if coding.kind == "classes":
             self.classes_ = coding.classes
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from numbers import Integral
 from pathlib import Path
 
 from gnomon.inference import checkpoint
@@ -18,6 +19,13 @@ def both(*callbacks: Callback | None) -> Callback | None:
         return any([callback(n_iter, state, objective) for callback in present])
 
     return call_all
+
+
+def _check_every(every):
+    """A number of iterations as an int of at least one."""
+    if isinstance(every, bool) or not isinstance(every, Integral) or every < 1:
+        raise ValueError(f"every == {every!r}; accepted are integers >= 1, in iterations")
+    return int(every)
 
 
 class History:
@@ -64,7 +72,7 @@ class Progress:
     """Writes a line every so many iterations; `print` or any other writer of a line."""
 
     def __init__(self, every=10, write: Callable[[str], object] = print):
-        self.every = every
+        self.every = _check_every(every)
         self.write = write
 
     def __call__(self, n_iter, state, objective):
@@ -104,7 +112,7 @@ class Checkpoint:
 
     def __init__(self, path, every=10):
         self.path = Path(path)
-        self.every = every
+        self.every = _check_every(every)
         self._objective: list[float] = []
         self._fingerprint = ""
 

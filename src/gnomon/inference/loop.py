@@ -72,7 +72,10 @@ def iterate(
     for n_iter in range(len(history) + 1, max_iter + 1):
         state, value = method.step(state)
         if not np.isfinite(value):
-            raise NumericalError(f"the objective is {value} at iteration {n_iter}")
+            raise NumericalError(
+                f"the objective is {value} at iteration {n_iter}: numbers left their range; "
+                "rescale X or y where they are huge or tiny"
+            )
         history.append(float(value))
         converged = _is_settled(method, state, history, tol, patience)
         if converged:

@@ -20,7 +20,7 @@ import sklearn
 
 import gnomon
 from gnomon.estimators import count
-from gnomon.exceptions import ModelFileError, how_to_install
+from gnomon.exceptions import ModelFileError, how_to_install, visible
 from gnomon.inference.checkpoint import write_atomically
 from gnomon.tools.encoding import ANY, Decoder, Encoder
 from gnomon.tools.table_model import TableModel
@@ -99,7 +99,8 @@ class ModelFile(NamedTuple):
 def save(model, path, *, notes=None):
     """Write a fitted model to a file that `load` reads without running code from it.
 
-    The file is written whole or not at all: an older file at ``path`` is replaced in one step.
+    The file is written whole or not at all: an older file at ``path`` is replaced in one step,
+    and its rights stay. A ``callback`` watches a fit and is no part of the model: it is not kept.
 
     Parameters
     ----------
@@ -210,7 +211,7 @@ def read(path, what=lambda file: file):
         raise ModelFileError(f"{path} {error}") from None
     except _malformed() as error:
         first_line = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-        raise ModelFileError(f"{path} is damaged: {first_line}") from error
+        raise ModelFileError(f"{path} is damaged: {visible(first_line)}") from error
 
 
 def versions() -> dict[str, str]:

@@ -69,10 +69,11 @@ const showCard = () => {
   for (const id of ["image", "text"]) $(id).classList.add("hidden");
   for (const id of ["values-box", "values-bar", "nearest-box"]) $(id).classList.toggle("hidden", none);
   $("row-name").textContent = none ? nothingLeft() : data.ids[current.row];
-  $("why").textContent = none ? "" : capital(current.reason.replace(/\.$/, "")) + ".";
+  showReason();
   showClassesOfCard();
   if (!none) fetchCard(current.row);
 };
+const showReason = () => { $("why").textContent = current ? capital(current.reason.replace(/\.$/, "")) + "." : ""; };
 const nothingLeft = () => (labels.every((label) => label >= 0) ? "Every row has a label." : "No row waits: the next ones are being chosen.");
 const fetchCard = async (row, quiet) => {
   let values;
@@ -88,7 +89,8 @@ const fetchCard = async (row, quiet) => {
 const refreshCard = (suggestions) => {
   if (!current) return;
   const found = suggestions.find(({ row }) => row === current.row);
-  if (found && current.origin === "suggestion") { current.reason = found.reason; $("why").textContent = capital(found.reason.replace(/\.$/, "")) + "."; }
+  if (current.origin === "suggestion") current.reason = found ? found.reason : "It was offered before the last label";
+  showReason();
   fetchCard(current.row, true);
 };
 const percent = (p) => (p > 0.995 ? ">99" : p < 0.005 ? "<1" : Math.round(100 * p)) + " %";
