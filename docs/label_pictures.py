@@ -103,7 +103,6 @@ def walk(driver, page, truth):
             given[row(driver)] = "1" if truth[row(driver)] != "1" else "0"
         give(driver, given)
     time.sleep(20)
-    shot(driver, "map")
     driver.execute_script("document.getElementById('progress').scrollIntoView()")
     shot(driver, "progress")
     driver.execute_script("scrollTo(0, 0)")
