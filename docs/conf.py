@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-# The command `gnomon` of guides is the one of the interpreter that builds them.
+# The command `gnomon` of guides is the one of the interpreter that builds them; it draws no bars.
+os.environ["TERM"] = "dumb"
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 import matplotlib

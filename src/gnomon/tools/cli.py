@@ -133,7 +133,7 @@ def _reads_table(command):
     place = [parameter.name for parameter in own].index("reading")
     empty = own.pop(place)
     own[place:place] = [empty.replace(name=n, annotation=kind) for n, kind in READING.items()]
-    with_options.__signature__ = signatures.Signature(own)
+    with_options.__signature__ = signatures.Signature(own)  # type: ignore[attr-defined]
     return with_options
 
 

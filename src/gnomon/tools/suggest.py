@@ -18,7 +18,7 @@ with a K that is zero but for a row itself it would be the margin.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.spatial import KDTree
@@ -27,6 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gnomon.estimators import as_array, check_integer, check_option, labelled_rows, n_rows
 from gnomon.estimators.sppca import SPPCA
+from gnomon.typing import OutputsLike, RowsLike, SeedLike
 
 # Rows that are looked at, and stood for, where there are more: drawn at random, so many are as
 # good, and what they are to each other is known within 20 ms.
@@ -82,7 +83,15 @@ class Pick(NamedTuple):
     reason: str
 
 
-def suggest(model, X, y=None, *, n=10, rule="representative", random_state=0):
+def suggest(
+    model: Any,
+    X: RowsLike,
+    y: OutputsLike = None,
+    *,
+    n: int = 10,
+    rule: str = "representative",
+    random_state: SeedLike = 0,
+) -> list[Suggestion]:
     """Rows to label next, chosen by a stated rule, with the reason of each.
 
     Parameters
