@@ -8,12 +8,13 @@ processor in the thread that draws, so that other work on the machine does not c
 a label is from the request to the answer, with the disk in between.
 """
 
+import http.client
 import json
 import shutil
 import tempfile
 import time
 from pathlib import Path
-from urllib.request import Request, urlopen
+from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -78,11 +79,14 @@ def counters(driver):
 
 
 def give(url, row, name):
-    origin = url[: url.index("/", len("http://"))]
-    body = json.dumps({"do": "label", "rows": [row], "name": name}).encode()
-    headers = {"Content-Type": "application/json", "Origin": origin}
-    with urlopen(Request(url + "act", data=body, headers=headers)) as answer:
-        return answer.read()
+    place = urlsplit(url)
+    body = json.dumps({"do": "label", "rows": [row], "name": name})
+    headers = {"Content-Type": "application/json", "Origin": f"http://{place.netloc}"}
+    connection = http.client.HTTPConnection(place.hostname, place.port)
+    connection.request("POST", f"{place.path}act", body, headers)
+    answer = connection.getresponse().read()
+    connection.close()
+    return answer
 
 
 def measure_page(driver, n, folder):
