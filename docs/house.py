@@ -34,7 +34,7 @@ LIMITS = {
     "DCAGM": 14,
     "BSDR": 15,
     "BSDR by Gibbs sampling": 17,
-    "gnomon fit": 38,
+    "gnomon fit": 39,
 }
 # A class body runs when it is imported; only functions have this flag of the interpreter.
 IS_FUNCTION = 0x1

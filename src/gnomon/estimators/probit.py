@@ -1,5 +1,7 @@
 """The Bayesian multinomial probit classifier."""
 
+from typing import Self
+
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
@@ -13,6 +15,7 @@ from gnomon.models.bsdr.inputs import latent_variances
 from gnomon.models.bsdr.multinomial import Problem, Settings, fit
 from gnomon.models.bsdr.outputs import ClassOutputs
 from gnomon.models.bsdr.probit import class_probabilities
+from gnomon.typing import CallbackLike, OutputsLike, RowsLike
 
 
 class MultinomialProbit(TakesRows, PredictsLabels, ClassifierMixin, IterativeFit, BaseEstimator):
@@ -75,13 +78,13 @@ class MultinomialProbit(TakesRows, PredictsLabels, ClassifierMixin, IterativeFit
     def __init__(
         self,
         *,
-        prior="entry",
-        weight_prior=(1.0, 1.0),
-        standardize=True,
-        max_iter=100,
-        tol=1e-4,
-        callback=None,
-    ):
+        prior: str = "entry",
+        weight_prior: tuple[float, float] = (1.0, 1.0),
+        standardize: bool = True,
+        max_iter: int = 100,
+        tol: float = 0.0001,
+        callback: CallbackLike = None,
+    ) -> None:
         self.prior = prior
         self.weight_prior = weight_prior
         self.standardize = standardize
@@ -89,7 +92,7 @@ class MultinomialProbit(TakesRows, PredictsLabels, ClassifierMixin, IterativeFit
         self.tol = tol
         self.callback = callback
 
-    def fit(self, X, y):
+    def fit(self, X: RowsLike, y: OutputsLike) -> Self:
         """Fit the classifier.
 
         Parameters
@@ -109,13 +112,13 @@ class MultinomialProbit(TakesRows, PredictsLabels, ClassifierMixin, IterativeFit
         require_classes(classes, "MultinomialProbit")
         outputs = ClassOutputs(classes.labels[classes.labelled], len(classes.names))
         problem = Problem(labelled_data(X, classes.labelled, "MultinomialProbit"), outputs)
-        found = fit(problem, settings, self._iterate)
-        self._keep_run(found.run, max_iter=self.max_iter)
+        found = fit(problem, settings, self._loop(problem))
         self._keep(found, X.dtype)
         self.classes_ = classes.names
+        self._keep_run(found.run, max_iter=self.max_iter)
         return self
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: RowsLike) -> np.ndarray:
         """Probabilities of the classes.
 
         Parameters

@@ -6,6 +6,7 @@ import secrets
 import socket
 from contextlib import asynccontextmanager
 
+import numpy as np
 import uvicorn
 from starlette.applications import Starlette
 from starlette.responses import FileResponse, HTMLResponse, Response, StreamingResponse
@@ -157,15 +158,15 @@ class Views:
         """What is typical of the classes, found once for a state."""
         version, found = self._typical
         if version != state.version:
-            found = typical(self.session.rows.X, weights(state))
+            found = typical(self.session.rows.X, weights(state, self.session.record.labels))
             self._typical = (state.version, found)
         return found
 
 
-def weights(state):
-    """Probabilities (n, C) of the classes; one class of all rows where no class is known."""
-    P = state.probabilities
-    return P if P.shape[1] > 1 and P.std(axis=0).any() else P[:, :0].sum(axis=1)[:, None] + 1
+def weights(state, labels):
+    """Probabilities (n, C) of the classes; all rows alike while fewer than two have labels."""
+    known = len(np.unique(labels[labels >= 0])) > 1
+    return state.probabilities if known else np.ones((len(labels), 1))
 
 
 async def _asked(request) -> dict:

@@ -131,7 +131,16 @@ class Session:
             raise ValueError(f"the name of a class has more than {LONGEST_NAME} characters")
         if not rows and (do != "label" or name is None):
             raise ValueError(f"there is no row to {do}")
+        if do == "together":
+            self._check_group(rows)
         return entry
+
+    def _check_group(self, rows):
+        names = self.record.classes_among(rows)
+        if len(rows) < 2:
+            raise ValueError("one row alone belongs together with none")
+        if len(names) > 1:
+            raise ValueError(f"rows of several classes cannot belong together: {', '.join(names)}")
 
     def _undo_entry(self):
         if self.record.last is None:
@@ -142,7 +151,7 @@ class Session:
         labels = self.record.labels[rows].tolist()
         undone = self.record.entry(entry.of) if entry.of is not None else None
         what = entry if undone is None else undone
-        done = {"do": entry.do, "what": what.do, "name": what.name, "count": len(what.rows)}
+        done = {"do": entry.do, "what": what.do, "origin": what.origin, "count": len(what.rows)}
         return self._summary() | {"rows": rows.tolist(), "labels": labels, "done": done}
 
     def _summary(self) -> dict:

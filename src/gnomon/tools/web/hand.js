@@ -179,15 +179,19 @@ for (const name of ["names", "ellipses", "arrows", "density"]) if ($(name)) $(na
 });
 
 // Legend -------------------------------------------------------------------------
+const noneName = data.none_name || "no value";   // what rows without a class are called
 const groupSizes = () => {
+  const counts = new Uint32Array(NONE + 1);
+  for (let i = 0; i < n; i++) counts[group[i]]++;
   const sizes = new Map();
-  for (const g of group) sizes.set(g, (sizes.get(g) || 0) + 1);
+  for (let g = 0; g <= NONE; g++) if (counts[g]) sizes.set(g, counts[g]);
   return sizes;
 };
 const keyImage = (g) => {
   const image = document.createElement("canvas"), sharp = window.devicePixelRatio || 1;
   image.width = image.height = 16 * sharp;
   image.style.width = image.style.height = "16px";
+  image.setAttribute("aria-hidden", "true");
   const c = image.getContext("2d");
   c.scale(sharp, sharp);
   drawMarker(c, 8, 8, 5, g, false);
@@ -206,7 +210,7 @@ const toggle = (g) => {
   if (!state.hidden.delete(g)) state.hidden.add(g);
   hover(-1);
   showLegend(); redraw();
-  [...$("legend").querySelectorAll("button")].find((b) => b.title === (g === NONE ? "no value" : columns[state.column].levels[g])).focus();
+  [...$("legend").querySelectorAll("button")].find((b) => b.title === (g === NONE ? noneName : columns[state.column].levels[g])).focus();
 };
 const showLegend = () => {
   const column = columns[state.column];
@@ -218,7 +222,7 @@ const showLegend = () => {
 };
 const showClasses = (column) => {
   const sizes = groupSizes(), items = column.levels.map((name, g) => [g, name, sizes.get(g) || 0]);
-  if (sizes.has(NONE)) items.push([NONE, "no value", sizes.get(NONE)]);
+  if (sizes.has(NONE)) items.push([NONE, noneName, sizes.get(NONE)]);
   const isShort = items.every((item) => item[1].length <= 10);
   $("legend").classList.toggle("pairs", items.length > 12 && isShort);
   $("legend").classList.toggle("long", items.length > 12 && !isShort);
