@@ -331,3 +331,12 @@ def test_hubs_that_join_too_many_pairs_are_refused_before_they_are_joined():
             Links.colinks(directed)
     small = sparse.csr_array(hub)[:200, :200]
     assert Links.colinks(small).n_links == 199 * 198 // 2
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_table_of_edges_is_read_by_its_rows(library):
+    frames = pytest.importorskip(library)
+    edges = frames.DataFrame({"from": ["a", "b"], "to": ["b", "d"], "weight": [1.0, 0.5]})
+    links = Links.from_edges(edges[["from", "to"]], weights=edges["weight"], nodes=list("abcd"))
+    expected = Links.from_edges([(0, 1), (1, 3)], weights=[1.0, 0.5], n_nodes=4)
+    assert (links.adjacency != expected.adjacency).nnz == 0
