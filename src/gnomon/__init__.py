@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from gnomon.estimators.labelled import LabelledOnly as LabelledOnly
     from gnomon.estimators.labelled import labelled_scorer as labelled_scorer
     from gnomon.estimators.links import Links as Links
+    from gnomon.estimators.neighbour_layout import NeighbourLayout as NeighbourLayout
     from gnomon.estimators.outliers import outlier_contributions as outlier_contributions
     from gnomon.estimators.outliers import outliers as outliers
     from gnomon.estimators.ppca import PPCA as PPCA
