@@ -32,8 +32,8 @@ LIMITS = {
     "KernelSPPCA": 15,
     "PRPCA, learnt": 14,
     "DCAGM": 14,
-    "BSDR": 15,
-    "BSDR by Gibbs sampling": 17,
+    "BSDR": 16,
+    "BSDR by Gibbs sampling": 18,
     "gnomon fit": 38,
 }
 # A class body runs when it is imported; only functions have this flag of the interpreter.
