@@ -5,12 +5,15 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PAPERS := paper-yytkw06 paper-lyz09 paper-g13
 
-.PHONY: help demo test test-slow lint bench docs papers $(PAPERS) clean
+.PHONY: help demo test test-slow test-anndata test-docs lint bench docs dist papers $(PAPERS) clean
 
 help:
 	@echo "make demo       fit the models on bundled data and write a report"
 	@echo "make test       the test suite"
 	@echo "make test-slow  the long statistical tests"
+	@echo "make test-anndata  models on AnnData and scanpy, in an environment of their own"
+	@echo "make test-docs  every built page in a browser"
+	@echo "make dist       wheel and source archive, installed elsewhere and tested"
 	@echo "make lint       format, lint and types"
 	@echo "make bench      benchmarks against peers, results in benchmarks/results"
 	@echo "make papers     the papers' tables again, with the data of GNOMON_DATA"
@@ -19,7 +22,7 @@ help:
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[plot,cli,files,dask,graph]" --group test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[plot,cli,files,dask,graph,label,onnx]" --group test
 	touch $@
 
 demo: $(READY)
@@ -30,6 +33,28 @@ test: $(READY)
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -n 2 -m slow
+
+# anndata asks for other versions of pandas than the rest does, hence an environment of its own.
+test-anndata:
+	$(PYTHON) -m venv .venv-anndata
+	.venv-anndata/bin/python -m pip install --quiet --disable-pip-version-check ".[anndata,plot]" scanpy pytest
+	.venv-anndata/bin/python -m pytest -q tests/test_io.py
+
+test-docs: $(READY)
+	$(BIN)/python -m pytest -q -m pages tests/test_pages.py
+
+# What is built is what is tested: the wheel, with the tests of the source archive beside it.
+dist: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "build>=1.2" "twine>=6"
+	rm -rf dist build/dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
+	$(PYTHON) -m venv build/dist
+	build/dist/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	build/dist/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls $(CURDIR)/dist/*.whl)[plot,cli,files,dask,graph,label,onnx]" --group test
+	mkdir build/dist/source && tar -xzf dist/*.tar.gz --strip-components 1 -C build/dist/source
+	rm -r build/dist/source/src
+	cd build/dist/source && ../bin/python -m pytest -n 2 -q tests
 
 lint: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group lint
@@ -64,4 +89,4 @@ $(PAPERS): paper-%: $(READY)
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.papers.$* $(OPTIONS)
 
 clean:
-	rm -rf $(VENV) docs/_build docs/api docs/gallery demo
+	rm -rf $(VENV) .venv-anndata build dist docs/jupyter_execute docs/_build docs/api docs/gallery demo

@@ -6,8 +6,10 @@ logistic regression on 20 standardised principal components.
 
     python benchmarks/calibration.py --repeats 10 --groups main other
     python benchmarks/calibration.py --heads --repeats 2
+    python benchmarks/calibration.py --doubt --repeats 4
 
-The second tries other penalties of the head, and heads on maps of other sizes.
+The second tries other penalties of the head, and heads on maps of other sizes; the third other
+shares of the class shares in the probabilities.
 """
 
 import argparse
@@ -20,7 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import supervision_sets as sets
-from gnomon import SPPCA, KernelSPPCA, LabelledOnly
+from gnomon import DCAGM, SPPCA, KernelSPPCA, LabelledOnly
 from gnomon.estimators import _predict
 from gnomon.models.strength import closed_form
 
@@ -32,6 +34,9 @@ COMPONENTS = 10
 # Sets on which other heads are tried: all but the two of thousands of rows.
 HEADS_ON = [name for name in sets.MAIN if name not in ("tdt2", "usps")]
 SPPCA_ALONE = ("SPPCA",)
+# Labelled rows that the class shares count as, and small sets on which these are tried.
+WORTHS = (0.0, 0.25, 0.5, 1.0, 2.0)
+DOUBT_ON = "yale tumors11 digits wine breast lung ionosphere vowel".split()
 N_BINS = 10
 SEEN = 0.7
 
@@ -41,12 +46,15 @@ def main():
     parser.add_argument("--groups", nargs="*", default=["main"], choices=list(GROUPS))
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--heads", action="store_true", help="other heads instead")
+    parser.add_argument("--doubt", action="store_true", help="other class shares instead")
     parser.add_argument("--first", type=int, default=700, help="seed of the first repeat")
     options = parser.parse_args()
     if measure.data_folder() is None:
         return
     if options.heads:
         return run_heads(options)
+    if options.doubt:
+        return run_doubt(options)
     for group in options.groups:
         run_group(group, options)
 
@@ -77,6 +85,33 @@ def run_heads(options):
     )
 
 
+def run_doubt(options):
+    """Means over small sets with other weights of the class shares."""
+    rows = []
+    for worth in WORTHS:
+        _predict.WORTH_OF_SHARES = worth
+        cells = {}
+        for name in DOUBT_ON:
+            X, y, _ = sets.read(name)
+            for labels in LABELS:
+                if np.bincount(y).min() * SEEN >= labels + 1:
+                    found = run_task(X, y, labels, options, ("SPPCA", "KernelSPPCA", "DCAGM"))
+                    cells[name, labels] = np.column_stack(
+                        [found, found[:, 1] > np.log(y.max() + 1)]
+                    )
+        mean, above = np.mean(list(cells.values()), axis=0), np.sum(list(cells.values()), axis=0)
+        figures = _row(f"{worth:g} rows", mean[:, :3])
+        rows.append([*figures, ", ".join(f"{count:.0f}" for count in above[:, 3])])
+        print(rows[-1], flush=True)
+    measure.write(
+        "calibration_doubt",
+        "Accuracy / log loss / calibration error by how many rows the class shares count as",
+        ["class shares", "SPPCA", "KernelSPPCA", "DCAGM", "log loss above a uniform guess"],
+        rows,
+        [f"{options.repeats} splits, seeds {options.first} and following, {len(cells)} tasks."],
+    )
+
+
 def run_group(group, options):
     cells = {}
     for name in GROUPS[group]:
@@ -100,7 +135,7 @@ def run_group(group, options):
         rows,
         [
             f"{options.repeats} splits, seeds {options.first} and following; {COMPONENTS} "
-            "components. Log loss above that of a uniform guess in "
+            "components, 5 of DCAGM. Log loss above that of a uniform guess in "
             f"{', '.join(map(str, above))} of {len(cells)} tasks."
         ],
     )
@@ -116,6 +151,7 @@ def models(shape):
     return {
         "SPPCA": SPPCA(q, random_state=0),
         "KernelSPPCA": KernelSPPCA(q, random_state=0),
+        "DCAGM": DCAGM(min(q, 5)),
         "PCA + logistic": peer,
     }
 

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# The command `gnomon` of guides is the one of the interpreter that builds them.
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 import matplotlib
 
@@ -24,7 +26,8 @@ copyright = "the gnomon developers"
 version = release = gnomon.__version__
 
 extensions = [
-    "myst_parser",
+    # Markdown, with the code of guides run.
+    "myst_nb",
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
@@ -33,8 +36,15 @@ extensions = [
     "sphinx-mathjax-offline",
     "sphinx_gallery.gen_gallery",
 ]
-source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_build", "_templates", "**/*.ipynb", "gallery/*.py", "sg_execution_times.rst"]
+source_suffix = {".md": "myst-nb", ".rst": "restructuredtext"}
+exclude_patterns = [
+    "_build",
+    "_templates",
+    "**/*.ipynb",
+    "jupyter_execute",
+    "gallery/*.py",
+    "sg_execution_times.rst",
+]
 templates_path = ["_templates"]
 nitpicky = False
 
@@ -50,16 +60,27 @@ myst_enable_extensions = [
 myst_substitutions = substitutions()
 myst_heading_anchors = 4
 
+# Guides run in folders of their own; what has not changed is taken from the last build.
+nb_execution_mode = "cache"
+nb_execution_in_temp = True
+nb_execution_raise_on_error = True
+nb_execution_timeout = 180
+nb_merge_streams = True
+nb_mime_priority_overrides = [("html", "text/html", None)]
+
 autosummary_generate = True
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
+# From the first picture to what is beyond a map.
+SECTIONS = ("start", "maps", "labels", "links", "gaps", "numbers", "uncertainty", "large", "beyond")
 sphinx_gallery_conf = {
     "examples_dirs": ["../examples"],
     "gallery_dirs": ["gallery"],
     "filename_pattern": r"[\\/]plot_",
     "ignore_pattern": r"__init__\.py",
+    "subsection_order": [f"../examples/{name}" for name in SECTIONS],
     "within_subsection_order": "FileNameSortKey",
     "doc_module": ("gnomon",),
     "reference_url": {"gnomon": None},
@@ -86,7 +107,6 @@ html_theme_options = {
     "footer_end": [],
     "pygments_light_style": "tango",
 }
-html_sidebars = {"quickstart": []}
 
 
 def read_bibliography():

@@ -11,11 +11,15 @@ import numpy as np
 import pytest
 
 import gnomon
-from gnomon import datasets, displays
+from gnomon import datasets, displays, io
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
+EXAMPLES = sorted((ROOT / "examples").rglob("plot_*.py"))
+LEVELS = ("first steps", "with practice", "for the curious")
+# Pages of words and tables, where nothing could be run; `cells` runs with anndata, in tests/tools.
+NOT_RUN = ("faq", "glossary", "parameters", "cells")
+GUIDES = [path for path in sorted((DOCS / "guides").glob("*.md")) if path.stem not in NOT_RUN]
 
 
 def listed(prefix):
@@ -43,14 +47,42 @@ def test_the_api_page_has_every_display():
     assert listed("gnomon.displays") == set(displays.__all__)
 
 
+def test_the_api_page_has_every_function_for_other_formats():
+    public = {name for name, value in vars(io).items() if _is_function(io, value)}
+    assert listed("gnomon.io") == public
+
+
 @pytest.mark.parametrize("name", displays.__all__)
 def test_every_display_is_in_the_gallery(name):
     assert any(name in path.read_text(encoding="utf-8") for path in EXAMPLES)
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_examples_have_a_title(path):
-    assert re.match(r'(""")\n?.+\n=+\n\n.+', path.read_text(encoding="utf-8"))
+def test_examples_have_a_section_a_title_a_level_and_a_conclusion(path):
+    text = path.read_text(encoding="utf-8")
+    assert (path.parent / "GALLERY_HEADER.rst").exists() and path.parent.parent == ROOT / "examples"
+    assert re.match(r'(""")\n?.+\n=+\n\n.+', text)
+    assert any(f"*Level: {level}.*" in text for level in LEVELS)
+    assert "\n# **What it shows.** " in text
+
+
+def test_the_gallery_has_thirty_examples_on_real_data():
+    real = re.compile(r"load_(wine|iris|digits|breast|diabetes|linn|sample|scipy)|karate_club")
+    assert sum(bool(real.search(path.read_text(encoding="utf-8"))) for path in EXAMPLES) >= 30
+
+
+@pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.stem)
+def test_guides_run_draw_and_leave_something_to_try(path):
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("---\nfile_format: mystnb\n")
+    assert "```{code-cell}" in text and "## One thing to try" in text
+    assert re.search(r"Display|plt\.|\.plot\(|```{image}", text)
+
+
+def test_every_guide_is_on_the_path():
+    path = (DOCS / "guides.md").read_text(encoding="utf-8")
+    names = [page.stem for page in (DOCS / "guides").glob("*.md")]
+    assert [name for name in names if f"\nguides/{name}\n" not in path] == []
 
 
 @pytest.mark.parametrize("page", ["index.md", "quickstart.md", "large_data.md"])
@@ -60,9 +92,14 @@ def test_the_code_on_the_first_pages_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = (DOCS / page).read_text(encoding="utf-8")
     names: dict = {}
-    for block in re.findall(r"```python\n(.*?)```", text, re.S):
-        exec(compile(block, page, "exec"), names)
+    for block in re.findall(r"```(?:python|\{code-cell\})\n(.*?)```", text, re.S):
+        exec(compile(_python_only(block), page, "exec"), names)
     plt.close("all")
+
+
+def _python_only(cell):
+    """A cell without its options and without lines for the shell, which the build runs."""
+    return "\n".join(line for line in cell.splitlines() if not line.startswith((":", "!")))
 
 
 def test_what_is_installed_has_the_name_of_the_distribution():

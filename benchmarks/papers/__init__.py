@@ -1,1 +1,1 @@
-"""Scripts that repeat the tables and figures of the four papers; see docs/reproduction.md."""
+"""Scripts that repeat the tables and figures of the four papers; see docs/reproduction."""

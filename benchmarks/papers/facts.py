@@ -1,4 +1,4 @@
-"""Sentences of docs/reproduction.md that need numbers: each from the rows of a results file."""
+"""Sentences of docs/reproduction that need numbers: each from the rows of a results file."""
 
 from statistics import mean
 

@@ -1,4 +1,4 @@
-"""Write docs/reproduction.md from the committed results.
+"""Write the pages of docs/reproduction from the committed results, one for each paper.
 
 python -m benchmarks.papers.page
 """
@@ -11,11 +11,17 @@ from benchmarks.papers import facts
 from benchmarks.papers.cells import KEY, RESULTS
 from benchmarks.papers.verdicts import REASONS, VERDICTS, by_place, reason, tally, verdict
 
-PAGE = Path(__file__).parents[2] / "docs" / "reproduction.md"
+PAGES = Path(__file__).parents[2] / "docs" / "reproduction"
 TEXTS = Path(__file__).parent / "texts"
 # What the benchmarks of the models themselves measured by the protocols of their papers.
 OTHERS = {"LYZ09": "prpca_accuracy.md", "PGK07": "dcagm_accuracy.md"}
-PAPERS = ("YYTKW06", "LYZ09", "PGK07", "G13")
+# The papers, with the titles of their pages.
+PAPERS = {
+    "YYTKW06": "SPPCA and S²PPCA",
+    "LYZ09": "PRPCA",
+    "PGK07": "DCA-GM and SDCA-GM",
+    "G13": "BSDR",
+}
 
 
 def cell(mean, sd):
@@ -105,38 +111,47 @@ def _group(key):
     return ", ".join(parts[:3]) if len(parts) > 3 else key
 
 
+def title(paper):
+    return f"# {PAPERS[paper]} [{paper}]\n\n"
+
+
 def section(summary):
+    """The page of a paper."""
     rows, paper = summary["rows"], summary["paper"]
-    text = f"## [{paper}]\n\n{circumstances(summary)}\n\n"
+    text = title(paper) + f"{circumstances(summary)}\n\n"
     found = getattr(facts, paper.lower())(rows)
     text += (TEXTS / f"{paper}.md").read_text().format(**found).strip() + "\n\n"
     if tally(rows):
-        text += f"### The paper's own methods\n\n{own_table(rows)}\n\n"
-    text += f"### Data and protocol\n\n{protocol(summary)}\n\n"
-    return text + "### Every row\n\n" + details(rows) + others(paper)
+        text += f"## The paper's own methods\n\n{own_table(rows)}\n\n"
+    text += f"## Data and protocol\n\n{protocol(summary)}\n\n"
+    return text + "## Every row\n\n" + details(rows) + others(paper)
 
 
 def others(paper):
-    """The committed results of another benchmark of this paper, two levels of headings down."""
+    """The committed results of another benchmark of this paper, a level of headings down."""
     path = RESULTS.parent / OTHERS.get(paper, "none")
     if not path.exists():
         return ""
-    text = re.sub(r"(^|\n)(#+ )", r"\1##\2", path.read_text().strip())
+    text = re.sub(r"(^|\n)(#+ )", r"\1#\2", path.read_text().strip())
     return text + "\n\n"
 
 
-def main():
+def written():
+    """The pages: name to text."""
     paths = {name: RESULTS / f"{name}.json" for name in PAPERS}
     stored = {name: json.loads(p.read_text()) for name, p in paths.items() if p.exists()}
-    text = (TEXTS / "head.md").read_text()
+    pages = {paper.lower(): section(summary) for paper, summary in stored.items()}
+    alone = title("PGK07") + (TEXTS / "PGK07.md").read_text() + "\n" + others("PGK07")
+    pages.setdefault("pgk07", alone)
     times = ", ".join(hours(summary) for summary in stored.values())
-    text = text.format(summary=summary_table(stored.values()), hours=times)
-    for paper in PAPERS:
-        if paper in stored:
-            text += "\n" + section(stored[paper])
-        elif paper == "PGK07":
-            text += "\n" + (TEXTS / "PGK07.md").read_text() + "\n" + others(paper)
-    PAGE.write_text(text.rstrip() + "\n")
+    head = (TEXTS / "head.md").read_text()
+    pages["index"] = head.format(summary=summary_table(stored.values()), hours=times)
+    return pages
+
+
+def main():
+    for name, text in written().items():
+        (PAGES / f"{name}.md").write_text(text.rstrip() + "\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Draw the planes of [G13], Figures 4 and 5, for docs/reproduction.md.
+"""Draw the planes of [G13], Figures 4 and 5, for docs/reproduction.
 
 GNOMON_DATA=... python -m benchmarks.papers.pictures
 """

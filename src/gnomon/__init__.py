@@ -15,6 +15,7 @@ _HOMES: dict[str, str] = {
     "from_rows": "gnomon.linalg.sources",
     "choose_dimension": "gnomon.tools.dimension",
     "compare": "gnomon.tools.compare.run",
+    "label": "gnomon.tools.label.run",
     "labelled_scorer": "gnomon.estimators.labelled",
     "load": "gnomon.tools.modelfile",
     "retrieval_score": "gnomon.tools.retrieval",
@@ -29,6 +30,7 @@ _HOMES: dict[str, str] = {
     "chunks_from_pairs": "gnomon.estimators.chunks",
     "datasets": "gnomon.datasets",
     "displays": "gnomon.displays",
+    "io": "gnomon.io",
     "outlier_contributions": "gnomon.estimators.outliers",
     "outliers": "gnomon.estimators.outliers",
     "peers": "gnomon.peers",
@@ -37,6 +39,7 @@ _HOMES: dict[str, str] = {
     "KernelSPPCA": "gnomon.estimators.kernel_sppca",
     "KernelFeatures": "gnomon.estimators.kernel_features",
     "TableModel": "gnomon.tools.table_model",
+    "to_onnx": "gnomon.tools.onnx_graph",
 }
 
 __all__ = sorted(_HOMES)

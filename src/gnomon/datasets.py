@@ -1,9 +1,27 @@
-"""Small samples with known truth, for tests and examples."""
+"""Small samples with known truth, and texts with links, for tests and examples."""
 
+import re
+from importlib import import_module
+from inspect import getdoc
 from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
+
+# The parts of SciPy whose functions `load_scipy_texts` reads: those with twenty or more.
+SCIPY_PARTS = (
+    "fft",
+    "interpolate",
+    "linalg",
+    "ndimage",
+    "optimize",
+    "signal",
+    "sparse",
+    "special",
+    "stats",
+)
+# Shorter texts only say that a name is an alias.
+SHORTEST_TEXT = 300
 
 
 class Subspace(NamedTuple):
@@ -59,6 +77,28 @@ class LinkedSample(NamedTuple):
     """
 
     X: np.ndarray
+    y: np.ndarray
+    adjacency: sparse.csr_array
+
+
+class LinkedTexts(NamedTuple):
+    """Texts of named things, what each belongs to, and which of them name each other.
+
+    Attributes
+    ----------
+    names : list of str
+        Function of each row.
+    texts : list of str
+        What its documentation says, without references to others and without examples.
+    y : ndarray of shape (n_samples,), of str
+        The part of SciPy that it belongs to.
+    adjacency : sparse array of shape (n_samples, n_samples)
+        1 where the documentation of one function names the other under "See Also"; symmetric,
+        with zero diagonal.
+    """
+
+    names: list[str]
+    texts: list[str]
     y: np.ndarray
     adjacency: sparse.csr_array
 
@@ -239,3 +279,54 @@ def _adjacency(first, second, n):
     ones = np.ones(keep.sum())
     A = sparse.coo_array((ones, (first[keep], second[keep])), shape=(n, n)).tocsr()
     return sparse.csr_array(((A + A.T) > 0).astype(float))
+
+
+def load_scipy_texts():
+    """The documentation of SciPy's functions: real texts with classes and links.
+
+    They are read from the SciPy that is installed, so that their number differs a little
+    between its versions; nothing is downloaded. Classes are the parts of SciPy, links join
+    functions of which one names the other under "See Also".
+
+    Returns
+    -------
+    sample : LinkedTexts
+
+    Examples
+    --------
+    >>> from gnomon.datasets import load_scipy_texts
+    >>> sample = load_scipy_texts()
+    >>> sample.y[sample.names.index("dct")]
+    'fft'
+    """
+    rows = [row for part in SCIPY_PARTS for row in _functions(part)]
+    parts, names, texts = map(list, zip(*rows, strict=True))
+    pairs = np.array([(i, j) for i in range(len(rows)) for j in _mentioned(i, parts, names, texts)])
+    links = sparse.coo_array((np.ones(len(pairs)), tuple(pairs.T)), shape=(len(rows),) * 2)
+    adjacency = ((links + links.T) > 0).astype(float).tocsr()
+    return LinkedTexts(names, [_prose(text) for text in texts], np.array(parts), adjacency)
+
+
+def _functions(part):
+    """Part, name and documentation of the functions of a part of SciPy."""
+    module = import_module(f"scipy.{part}")
+    found = {name: getattr(module, name) for name in sorted(module.__all__)}
+    texts = {n: getdoc(v) or "" for n, v in found.items() if callable(v) and not _is_class(v)}
+    return [(part, name, text) for name, text in texts.items() if len(text) >= SHORTEST_TEXT]
+
+
+def _is_class(value):
+    return isinstance(value, type)
+
+
+def _mentioned(i, parts, names, texts):
+    """Rows of the same part that the text of row i names under "See Also"."""
+    section = re.search(r"See Also\n-+\n(.*?)(?:\n\n\w+\n-+\n|\Z)", texts[i], re.S)
+    words = set(re.findall(r"\w+", re.sub(r":.*", "", section[1]))) if section else set()
+    start, stop = parts.index(parts[i]), parts.index(parts[i]) + parts.count(parts[i])
+    return [j for j in range(start, stop) if j != i and names[j] in words]
+
+
+def _prose(text):
+    """A text up to its references, notes on others, and examples."""
+    return re.split(r"\n(?:See Also|References|Examples)\n-+\n", text)[0]

@@ -83,7 +83,10 @@ def test_probabilities_sum_to_one_and_agree_with_labels(model, wine):
     by_class = [by_gaussian[:, model.gaussian_classes_ == c].sum(axis=1) for c in range(3)]
     head = model.class_head_
     by_map = softmax(model.transform(X) @ head.coef + head.intercept, axis=1)
-    assert_allclose((np.column_stack(by_class) + by_map) / 2, p, atol=1e-12)
+    doubt, shares = model.class_doubt_, model.class_weights_
+    assert_allclose(doubt, 0.5 / (np.sum(model.labels_ >= 0) + 0.5))
+    expected = (1 - doubt) * (np.column_stack(by_class) + by_map) / 2 + doubt * shares
+    assert_allclose(expected, p, atol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore:DCAGM stopped")

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
+from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, r2_score
 from sklearn.model_selection import GridSearchCV
@@ -16,7 +17,15 @@ from gnomon import (
     SemiSupervisedSplit,
     labelled_scorer,
 )
-from gnomon.estimators._predict import HEAD_C, fit_head, with_head
+from gnomon.estimators._predict import (
+    HEAD_C,
+    LINKED_C,
+    SHARPER,
+    fit_head,
+    fit_linked_head,
+    with_head,
+)
+from gnomon.estimators.selection import stratified_folds
 
 BY_LIKELIHOOD = SPPCA(1, supervision="likelihood", noise=(1.0, 0.5))
 
@@ -156,6 +165,8 @@ def test_probabilities_are_the_mean_of_model_and_head(sample, model):
     model.class_head_ = head._replace(coef=0 * head.coef, intercept=np.zeros(3))
     assert_allclose(model.predict_proba(X), (own + 1 / 3) / 2)
     assert np.all(P >= own / 2)
+    model.class_head_ = head._replace(say=0.0)
+    assert_allclose(model.predict_proba(X), own)
     assert not np.allclose(P, own, atol=1e-3)
 
 
@@ -170,12 +181,58 @@ def test_the_head_sees_more_than_the_map_shows():
 
 
 @pytest.mark.parametrize("model", [SPPCA(2), KernelSPPCA(2)])
-def test_labels_that_cannot_be_found_have_even_probabilities_and_no_head(model):
+def test_labels_that_cannot_be_found_have_the_probabilities_of_the_shares_and_no_head(model):
     rng = np.random.default_rng(4)
-    X, y = rng.normal(size=(80, 6)), rng.permutation(np.arange(80) % 4)
+    X, y = rng.normal(size=(80, 6)), rng.permutation(np.arange(80) // 2 % 5 % 4)
     model.fit(X, y)
     assert model.class_head_ is None
-    assert np.all(np.abs(model.predict_proba(X) - 0.25) < 0.15)
+    assert model.class_doubt_ == 0.99
+    assert_allclose(model.class_shares_, [0.4, 0.2, 0.2, 0.2])
+    assert np.all(np.abs(model.predict_proba(X) - model.class_shares_) < 0.01)
+
+
+@pytest.mark.parametrize("model", [SPPCA(2), SPPCA(1, supervision=0.5), KernelSPPCA(2), DCAGM(2)])
+@pytest.mark.parametrize("apart", [0.0, 2.0])
+def test_a_rare_class_is_as_rare_in_the_probabilities(model, apart):
+    rng = np.random.default_rng(0)
+    y = (np.arange(800) % 50 == 0).astype(int)
+    X = rng.normal(size=(800, 5))
+    X[:, 0] += apart * y
+    P = model.fit(X[:400], y[:400]).predict_proba(X[400:])[:, 1]
+    assert 0.01 < P.mean() < 0.04
+    assert log_loss(y[400:], P) < -0.02 * np.log(0.02) - 0.98 * np.log(0.98) + 0.03
+
+
+@pytest.mark.parametrize("model", [SPPCA(2, supervision=0.5), KernelSPPCA(2, supervision=0.5)])
+def test_class_shares_count_as_half_a_labelled_row(sample, model):
+    X, labels = sample
+    y = np.where(np.arange(60) < 12, labels, -1)
+    model.fit(X, y)
+    assert_allclose(model.class_doubt_, 0.5 / 12.5)
+    assert model.predict_proba(100 * X).min() >= 0.04 * model.class_shares_.min() * (1 - 1e-9)
+    model.fit(X, np.where(y < 0, np.nan, X[:, 0]))
+    assert not hasattr(model, "class_doubt_")
+
+
+def test_the_head_of_linked_rows_has_the_penalty_by_which_rows_left_out_are_found():
+    rng = np.random.default_rng(1)
+    labels = np.repeat([0, 1, 2], 20)
+    Z = np.hstack([0.5 * np.eye(3)[labels], rng.normal(size=(60, 40))])
+    head = fit_linked_head(Z, labels)
+    assert head.say == 0.8
+    found = {}
+    for C in LINKED_C:
+        P = np.zeros((60, 3))
+        for fold in stratified_folds(labels, 5):
+            rest = np.setdiff1d(np.arange(60), fold)
+            P[fold] = Z[fold] @ fit_head(Z[rest], labels[rest], C=C).coef
+            P[fold] += fit_head(Z[rest], labels[rest], C=C).intercept
+        for sharper in SHARPER:
+            found[C, sharper] = log_loss(labels, softmax(sharper * P, axis=1))
+    C, sharper = min(found, key=found.get)
+    assert_allclose(head.coef, sharper * fit_head(Z, labels, C=C).coef)
+    one_each = fit_linked_head(Z[[0, 20, 40]], np.arange(3))
+    assert_allclose(one_each.coef, fit_head(Z[[0, 20, 40]], np.arange(3)).coef)
 
 
 def test_a_head_counts_weights_as_repeated_rows(sample):

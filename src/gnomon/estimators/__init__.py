@@ -8,11 +8,13 @@ from gnomon.estimators._door import (
     n_rows,
     take_rows,
 )
+from gnomon.estimators._predict import NOTHING_FOUND
 from gnomon.estimators._targets import (
     KINDS,
     Classes,
     as_array,
     as_floats,
+    contrasts,
     kind_of,
     labelled_rows,
     permuted_labels,
@@ -33,6 +35,7 @@ __all__ = [
     "LARGE",
     "MARGIN",
     "NEIGHBOURS",
+    "NOTHING_FOUND",
     "SIZES",
     "SIZE_OF_LARGE",
     "Classes",
@@ -41,6 +44,7 @@ __all__ = [
     "check_integer",
     "check_option",
     "check_real",
+    "contrasts",
     "count",
     "kind_of",
     "labelled_rows",

@@ -2,7 +2,8 @@
 
 Probabilities of classes are the mean of two: those of the model itself, and those of a logistic
 regression on a map, the head. Each is too sure where the other is not: with few labels the mean
-has the lower log loss (`benchmarks/calibration.py`).
+has the lower log loss (`benchmarks/calibration.py`). A little of them is the shares of the classes
+among the labelled rows, nearly all where the map says nothing of the classes.
 """
 
 import warnings
@@ -29,9 +30,11 @@ from gnomon.estimators._targets import (
     read_targets,
 )
 from gnomon.estimators.chunks import share_targets
+from gnomon.estimators.selection import stratified_folds
 from gnomon.linalg.solve import one_thread
 from gnomon.models.sppca.fit import Problem
 from gnomon.models.sppca.predict import class_log_odds, widening
+from gnomon.models.strength.completion import log_losses
 
 # Labelled rows that show how wide predictions are: so many know a variance to some percent.
 MOST_SHOWING = 10_000
@@ -40,23 +43,40 @@ MOST_TAUGHT = 5000
 # Inverse penalty of a head, on coordinates whose mean squared length is one: it has the least log
 # loss on rows not seen, .596 where 10 has .623 and 1000 .614 (benchmarks/calibration.py --heads).
 HEAD_C = 100.0
+# The same and factors of the log odds that are tried for content smoothed over links, which has
+# hundreds of columns that say much the same: from all of them alike to the few that part classes.
+LINKED_C, SHARPER = (0.3, 1.0, 3.0, 10.0, 30.0), 2.0 ** np.arange(-2, 3.5, 0.5)
+N_FOLDS = 5
+# Labels a class with which a head of linked rows has half a say: unlabelled rows, which take part
+# in the model's own, help it by .03 with 5 labels and not at all with 20 (benchmarks/links.py).
+WORTH_OF_UNLABELLED = 5.0
+# Labelled rows that the shares of the classes count as in probabilities: with none, a handful of
+# labels is surer than a uniform guess is right in some tasks (benchmarks/calibration.py --doubt).
+WORTH_OF_SHARES = 0.5
+# Share of the class shares in probabilities where rows left out are not found: what the map says
+# then only breaks ties.
+NOTHING_FOUND = 0.99
 
 
 class ClassHead(NamedTuple):
-    """Logistic regression of classes: log odds X @ coef + intercept, of rows or of a kernel."""
+    """Logistic regression of classes: log odds X @ coef + intercept, of rows or of a kernel.
+
+    ``say`` is its share of the probabilities, where the model has the rest.
+    """
 
     coef: np.ndarray
     intercept: np.ndarray
+    say: float = 0.5
 
 
 @one_thread
-def fit_head(Z, labels, weights=None) -> ClassHead:
+def fit_head(Z, labels, weights=None, C=HEAD_C) -> ClassHead:
     """The head of a map, from the coordinates (n, q) of labelled rows and their class numbers."""
     Z = np.asarray(Z, dtype=float)
     center = np.average(Z, axis=0, weights=weights)
     squares = np.sum((Z - center) ** 2, axis=1)
     length = np.sqrt(np.average(squares, weights=weights)) or 1.0
-    model = LogisticRegression(C=HEAD_C, max_iter=1000)
+    model = LogisticRegression(C=C, max_iter=1000)
     model.fit((Z - center) / length, labels, sample_weight=weights)
     coef, intercept = model.coef_.T / length, model.intercept_
     if coef.shape[1] == 1:
@@ -64,10 +84,49 @@ def fit_head(Z, labels, weights=None) -> ClassHead:
     return ClassHead(coef, intercept - center @ coef)
 
 
-def with_head(odds, head_odds) -> np.ndarray:
-    """The mean of a model's own probabilities and those of its head, None for none."""
+def fit_linked_head(Z, labels, weights=None) -> ClassHead:
+    """A head on many columns, of the penalty and sharpness by which rows left out are found best.
+
+    It has the more to say the more labels a class has.
+    """
+    counts = np.bincount(labels)
+    if np.sum(counts > 1) < 2:
+        return fit_head(Z, labels, weights)
+    folds = stratified_folds(labels, N_FOLDS)
+    tried = []
+    for C in LINKED_C:
+        odds, rows = _left_out_odds(Z, labels, weights, folds, C)
+        losses = log_losses(SHARPER[:, None, None] * odds, labels[rows])
+        means = np.average(losses, axis=1, weights=None if weights is None else weights[rows])
+        tried.append((means.min(), C, SHARPER[np.argmin(means)]))
+    _, C, sharper = min(tried)
+    head, per_class = fit_head(Z, labels, weights, C), counts[counts > 0].mean()
+    say = per_class / (per_class + WORTH_OF_UNLABELLED)
+    return ClassHead(sharper * head.coef, sharper * head.intercept, float(say))
+
+
+def _left_out_odds(Z, labels, weights, folds, C):
+    """Log odds of the rows of the folds, each of which is left out, and their numbers."""
+    odds = np.full((len(labels), labels.max() + 1), -np.inf)
+    for fold in folds:
+        rest = np.setdiff1d(np.arange(len(labels)), fold)
+        head = fit_head(Z[rest], labels[rest], None if weights is None else weights[rest], C)
+        odds[np.ix_(fold, np.unique(labels[rest]))] = Z[fold] @ head.coef + head.intercept
+    rows = np.concatenate(folds)
+    return odds[rows], rows
+
+
+def with_head(odds, head_odds, say=0.5) -> np.ndarray:
+    """A model's own probabilities with those of its head, None for none."""
     proba = softmax(odds, axis=1)
-    return proba if head_odds is None else (proba + softmax(head_odds, axis=1)) / 2
+    return proba if head_odds is None else (1 - say) * proba + say * softmax(head_odds, axis=1)
+
+
+def class_shares(labels, weights, n_classes) -> tuple[np.ndarray, float]:
+    """Shares of the classes among labelled rows, and that of these in what is said of a row."""
+    known = labels >= 0
+    counts = np.bincount(labels[known], None if weights is None else weights[known], n_classes)
+    return counts / counts.sum(), WORTH_OF_SHARES / (WORTH_OF_SHARES + counts.sum())
 
 
 def taught_rows(labels) -> np.ndarray:
@@ -168,8 +227,8 @@ class PredictsOutputs:
     def predict_proba(self, X, *, links=None, sample_index=None):
         """Probabilities of the classes, by the Gaussian prediction of their codes and by the map.
 
-        They are the mean of what the two say, unless `class_head_` is None: then labels that
-        were left out could not be found, and the probabilities are nearly even.
+        They are the mean of what the two say, and for a share of `class_doubt_` those of the
+        classes among the labelled rows: nearly all where the map says nothing of the classes.
 
         Parameters
         ----------
@@ -280,24 +339,46 @@ class PredictsOutputs:
         """The head on the widest map, None where labels left out are not found at all.
 
         ``coordinates(rows, wide)`` places labelled rows on it; the head is one of X, or of F.
+        Where links are used it sees all that is smoothed over them.
         """
         self.class_head_ = None
-        if labels is None or not fitted.outputs.finds_classes or len(self.classes_) < 2:
+        self._forget("class_shares_", "class_doubt_")
+        if labels is None or len(self.classes_) < 2:
+            return
+        self.class_shares_, self.class_doubt_ = class_shares(labels, weights, len(self.classes_))
+        if not fitted.outputs.finds_classes:
+            self.class_doubt_ = NOTHING_FOUND
             return
         rows = taught_rows(labels)
-        wide = fitted.projection if fitted.wide is None else fitted.wide
         weights = None if weights is None else weights[rows]
-        head = fit_head(coordinates(rows, wide), labels[rows], weights)
+        linked = getattr(self, "links_used_", False) and not self.linked_rows_.n_neighbours
+        wide = fitted.projection if fitted.wide is None else fitted.wide
+        wide = np.eye(len(wide)) if linked else wide
+        learn = fit_linked_head if linked else fit_head
+        head = learn(coordinates(rows, wide), labels[rows], weights)
         self.class_head_ = head._replace(coef=wide @ head.coef)
 
     def _probabilities(self, X):
         head = getattr(self, "class_head_", None)
         given, products = self._placed(X, None if head is None else head.coef)
         odds = class_log_odds(*given, contrasts(len(self.classes_)))
-        return with_head(odds, None if head is None else products + head.intercept)
+        shares = getattr(self, "class_shares_", None)
+        if shares is not None and self.supervision_ != "likelihood":
+            # Classes count the same at a strength; the likelihood knows how many of each there are.
+            odds = odds + np.log(shares)
+        if head is None:
+            proba = with_head(odds, None)
+        else:
+            proba = with_head(odds, products + head.intercept, head.say)
+        return proba if shares is None else doubted(proba, shares, self.class_doubt_)
 
     def _outputs_given(self, X):
         return self._placed(X)[0]
+
+
+def doubted(proba, shares, doubt):
+    """Probabilities that are those of the classes, whatever the row, for a share of ``doubt``."""
+    return (1 - doubt) * proba + doubt * shares
 
 
 def labelled_part(X, y, keep):

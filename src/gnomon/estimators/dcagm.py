@@ -24,7 +24,14 @@ from gnomon.estimators._door import (
     take_rows,
 )
 from gnomon.estimators._fit import IterativeFit
-from gnomon.estimators._predict import PredictsLabels, fit_head, taught_rows, with_head
+from gnomon.estimators._predict import (
+    PredictsLabels,
+    class_shares,
+    doubted,
+    fit_head,
+    taught_rows,
+    with_head,
+)
 from gnomon.estimators._targets import (
     UNLABELLED,
     keep_rows,
@@ -104,6 +111,9 @@ class DCAGM(
     class_head_ : ClassHead or None
         Logistic regression on the coordinates, which has half a say in the probabilities;
         None for ``objective="paper"``.
+    class_doubt_ : float
+        With a head: how much of the probabilities is `class_weights_`, whatever the row, that
+        of half a row among the labelled ones.
     components_ : ndarray of shape (n_components, n_features)
         The projection: ``transform(X)`` is ``(X - mean_) @ components_.T``.
     n_components_ : int
@@ -266,7 +276,10 @@ class DCAGM(
         Z = np.asarray(self.transform(X), dtype=float)
         L, _ = self._class_densities(Z)
         head = getattr(self, "class_head_", None)
-        return with_head(L.T, None if head is None else Z @ head.coef + head.intercept)
+        if head is None:
+            return with_head(L.T, None)
+        proba = with_head(L.T, Z @ head.coef + head.intercept)
+        return doubted(proba, self.class_weights_, getattr(self, "class_doubt_", 0.0))
 
     def predict_log_proba(self, X):
         """Logarithms of the probabilities of the classes.
@@ -386,10 +399,12 @@ class DCAGM(
     def _keep_head(self, X, labels, weights):
         """The head of the map, but for the paper's objective."""
         self.class_head_ = None
+        self._forget("class_doubt_")
         rows = taught_rows(np.where(weights > 0, labels, -1))
         if self.objective == "invariant" and len(self.classes_) > 1:
             Z = self._on_axes(take_rows(X, rows))
             self.class_head_ = fit_head(Z, labels[rows], weights[rows])
+            self.class_doubt_ = class_shares(labels, weights, len(self.classes_))[1]
 
     def _class_densities(self, Z):
         """Log p(z, c) of every row, classes by rows, and p(g | z, c), Gaussians by rows."""

@@ -113,6 +113,10 @@ class KernelSPPCA(
         How y became columns.
     class_head_ : ClassHead or None
         Logistic regression with half a say in the probabilities of classes, as in `SPPCA`.
+    class_shares_ : ndarray of shape (n_classes,)
+    class_doubt_ : float
+        Shares of the classes among the labelled rows, and how much of the probabilities is
+        these, as in `SPPCA`.
     links_used_ : bool
         Where the fit had links: whether they serve the outputs, as in `SPPCA`.
     classes_ : ndarray of shape (n_classes,)
@@ -444,9 +448,9 @@ class KernelSPPCA(
         """The head in terms of the kernel with the landmarks."""
         self._teach_head(fitted, problem.labels, lambda rows, wide: F[rows] @ wide, problem.weights)
         if self.class_head_ is not None:
-            coef, intercept = self.class_head_
+            coef, intercept, say = self.class_head_
             in_kernel = features.basis_ @ coef, intercept - features.offset_ @ coef
-            self.class_head_ = ClassHead(*in_kernel)
+            self.class_head_ = ClassHead(*in_kernel, say)
 
     def _fitted(self):
         """What predictions need of the result that the fitted attributes were kept from."""

@@ -134,8 +134,15 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         Only where y holds classes.
     class_head_ : ClassHead or None
         Logistic regression on a map of 20 components, or on that of "likelihood", which has
-        half a say in the probabilities of classes: ``(X - mean_) @ coef + intercept``. None
-        where y holds no classes, or where labels left out could not be found.
+        half a say in the probabilities of classes: ``(X - mean_) @ coef + intercept``. Where
+        links are used it sees all that is smoothed over them, and ``say`` grows with the labels
+        a class. None where y holds no classes, or where labels left out could not be found.
+    class_shares_ : ndarray of shape (n_classes,)
+        Shares of the classes among the labelled rows, a prior of the probabilities.
+    class_doubt_ : float
+        How much of the probabilities is `class_shares_`, whatever the row: that of half a row
+        among the labelled ones; .99 where rows left out are not found better than by these
+        shares, so that the map says nothing of the classes.
     supervision_ : float or "likelihood"
         The strength used.
     supervision_curve_ : dict of str to ndarray

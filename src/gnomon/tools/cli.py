@@ -318,6 +318,57 @@ def compare(
     _run("compare", quiet, as_json, debug, **files, asked=asked, **more)
 
 
+@app.command(epilog="Example: `gnomon label birds.csv --target kind --image photo`")
+@_reads_table
+def label(
+    table: TableFile,
+    target: Annotated[
+        str, typer.Option("--target", "-t", help="Column to label; it may not be there yet.")
+    ],
+    classes: Annotated[
+        str | None, typer.Option(help="Names of the classes with commas, in the order of keys.")
+    ] = None,
+    id: Id = None,
+    image: Annotated[
+        str | None, typer.Option(help="Column with the name of an image file for each row.")
+    ] = None,
+    image_folder: Annotated[
+        Path | None, typer.Option(help="Where those files are; the folder of the table if not.")
+    ] = None,
+    text: Annotated[
+        str | None, typer.Option(help="Column with a text to read for each row.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Folder for what is kept; TABLE-labels if not given."),
+    ] = None,
+    model: Annotated[str, typer.Option("--model", "-m", help="auto, sppca or dcagm.")] = "auto",
+    unlabelled: Unlabelled = None,
+    ignore: Ignore = None,
+    scale: Scale = "auto",
+    seed: Seed = 0,
+    port: Annotated[int, typer.Option(help="Port of the page; a free one if 0.")] = 0,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")
+    ] = True,
+    reading=None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+    debug: Debug = False,
+):
+    """Label the rows of a table on a page of this machine that learns from every label.
+
+    The table itself is never written: labels go to a journal, and from there to a table, a model
+    and a report. Run again, it goes on where it was left.
+    """
+    asked: dict = {"target": target, "task": "classes", "unlabelled": unlabelled, "id": id}
+    asked |= {"ignore": tuple(ignore or ()), "scale": scale, "seed": seed}
+    names = None if classes is None else classes.split(",")
+    shown = {"classes": names, "image": image, "image_folder": image_folder, "text": text}
+    more = {"shown": shown, "model": model, "seed": seed, "port": port, "browser": browser}
+    _run("label", quiet, as_json, debug, path=table, out=out, reading=reading, asked=asked, **more)
+
+
 @app.command(epilog="Example: `gnomon inspect wine/model.gnomon`")
 def inspect(
     model: ModelFile,

@@ -288,6 +288,32 @@ def report(console, *, model_path, path, out, reading, links=None, time_limit=No
     _conclude(console, subject, _write_report(console, out or Path(write.REPORT), subject))
 
 
+def label(console, *, path, out, reading, asked, shown, model, seed, port, browser):
+    """Open a page that takes labels for the rows of a table, until it is interrupted."""
+    from gnomon.tools.label.run import open_session, require_extra, serve
+
+    require_extra()
+    from gnomon.tools.label.rows import from_table
+
+    folder = Path(f"{write.stem_of(path)}-labels") if out is None else out
+    question = prepare.read_question(asked)
+    with console.stage(f"reading {path}"):
+        table = open_table(path, note=console.note, **reading)
+        rows = from_table(table, question, console.note, **shown)
+    limit_threads(rows.X)
+    with console.stage("placing the rows"):
+        session = open_session(rows, folder, model=model, random_state=seed)
+
+    def tell(url):
+        n = count(session.n_labels, "label")
+        console.say(f"{n} in {folder}; the page is open until you press Ctrl-C:")
+        print(url, flush=True)
+
+    serve(session, port, tell, open_browser=browser)
+    pairs = {"labels": f"{session.n_labels:,} of {len(rows.ids):,} rows", "folder": str(folder)}
+    console.result(pairs | {"go on with": shlex.join(["gnomon", *sys.argv[1:]])})
+
+
 def demo(console, *, out):
     """Fit, compare and report on bundled data with few labels and some gaps."""
     from gnomon.tools.demo import ASKED, COMPARED_MODELS, OPTIONS, hidden_accuracy, write_wine

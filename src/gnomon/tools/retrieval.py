@@ -39,10 +39,10 @@ def retrieve(estimator, queries, gallery, *, k=10):
 
 
 def retrieval_score(estimator, queries, query_labels, gallery, gallery_labels):
-    """Mean average precision of ranking a gallery by cosine, as in [1]_.
+    """Mean average precision of ranking a gallery by cosine.
 
-    Every query ranks the whole gallery; rows of its own class are relevant. Queries whose class
-    the gallery does not have are left out.
+    Every query ranks the whole gallery, as in [1]_; rows of its own class are relevant. Queries
+    whose class the gallery does not have are left out.
 
     Parameters
     ----------

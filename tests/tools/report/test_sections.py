@@ -32,17 +32,27 @@ def centres(chart, axis):
     ],
 )
 def test_the_verdict_is_that_of_the_control_and_of_the_guess(control, guess, said):
-    subject = SimpleNamespace(score=Score("accuracy", 0.9, 0.8, 0.95, 45, control, guess))
+    subject = SimpleNamespace(
+        model=None, score=Score("accuracy", 0.9, 0.8, 0.95, 45, control, guess)
+    )
     section = sections.score(subject)
     assert "the 95 % interval is 0.800 to 0.950 (45 rows)" in section["sentence"]
     assert said in section["sentence"]
     assert section["method"].startswith("Cross-validation over the labelled rows")
 
 
+def test_the_section_says_where_the_model_finds_nothing():
+    found = Score("accuracy", 0.9, 0.8, 0.95, 45, 0.3, 0.4)
+    for doubt, said in [(0.99, True), (0.01, False)]:
+        model = SimpleNamespace(class_doubt_=doubt)
+        sentence = sections.score(SimpleNamespace(model=model, score=found))["sentence"]
+        assert ("nearly these shares" in sentence) is said
+
+
 def test_the_picture_has_a_figure_of_its_own():
     near = Score("accuracy", 0.6, 0.5, 0.7, 45, 0.2, 0.4, of="nearest labelled rows on the map")
     found = Score("accuracy", 0.9, 0.8, 0.95, 45, 0.3, 0.4, more=(near,))
-    section = sections.score(SimpleNamespace(score=found))
+    section = sections.score(SimpleNamespace(model=None, score=found))
     assert "The model's prediction: on rows not seen the accuracy is 0.900" in section["sentence"]
     assert "Nearest labelled rows on the map: on rows not seen the accuracy" in section["sentence"]
     assert section["chart"].count("whisker") == 2
@@ -50,20 +60,22 @@ def test_the_picture_has_a_figure_of_its_own():
 
 def test_numbers_are_given_in_their_units_output_by_output():
     fat = Score("R²", 0.7, 0.6, 0.8, 45, 0.0, -0.01, of="fat", rmse=(1.25, 1.0, 1.5))
-    section = sections.score(SimpleNamespace(score=fat))
+    section = sections.score(SimpleNamespace(model=None, score=fat))
     assert "root mean squared error is 1.25 (1 to 1.5)" in section["sentence"]
     both = Score("R²", 0.5, 0.4, 0.6, 45, 0.0, -0.01, parts=(fat, fat._replace(of="ash")))
-    chart = sections.score(SimpleNamespace(score=both))["chart"]
+    chart = sections.score(SimpleNamespace(model=None, score=both))["chart"]
     assert "fat" in chart
     assert "ash" in chart
 
 
 def test_a_likelihood_has_no_control():
-    subject = SimpleNamespace(score=Score("log likelihood per row", -3.0, -3.5, -2.5, 45))
+    subject = SimpleNamespace(
+        model=None, score=Score("log likelihood per row", -3.0, -3.5, -2.5, 45)
+    )
     section = sections.score(subject)
     assert "permuted" not in section["sentence"]
     assert section["method"] == "Cross-validation."
-    assert sections.score(SimpleNamespace(score=None)) is None
+    assert sections.score(SimpleNamespace(model=None, score=None)) is None
 
 
 def test_labels_are_counted_with_the_predicted_ones_beside_them(make_subject):

@@ -70,7 +70,7 @@ class Settings(NamedTuple):
 class Prediction(NamedTuple):
     """y | x ~ N(offset + (x - mean)' coef, covariance): coef (d, c), covariance (c, c).
 
-    ``finds_classes`` is False where the classes of rows left out are not found at all.
+    ``finds_classes`` is False where rows left out are not found better than by class shares.
     """
 
     coef: np.ndarray

@@ -105,10 +105,11 @@ def predictive_covariance(
 
     The covariance of many code vectors is hardly known from few labels, and what is known of it
     is too narrow: it is drawn halfway to a sphere, and widened by the factor with the least log
-    loss of the labels of rows left out. Numbers keep their correlations, and each has the
-    variance of its own residuals, widened as these are few.
+    loss of the labels of rows left out. All classes count the same in stage 1, so that their
+    shares among the labelled rows come in here, as a prior. Numbers keep their correlations, and
+    each has the variance of its own residuals, widened as these are few.
 
-    Also whether the rows left out are found at all: where the widest is the best, they are not.
+    Also whether the rows left out are found better than by the shares of the classes alone.
     """
     if not outputs.Y.size:
         return completion.covariance, True
@@ -120,11 +121,17 @@ def predictive_covariance(
     _, first, place = np.unique(outputs.labels, return_index=True, return_inverse=True)
     covariance = _shrunk(completion.covariance, RULE.predictive_shrinkage)
     odds = gaussian_log_odds(left_out, covariance, outputs.Y[first])
-    losses = [
-        weights[::most] @ log_losses(odds / factor, place[::most]) for factor in RULE.widenings
-    ]
+    prior, place, weights = log_shares(place, weights), place[::most], weights[::most]
+    losses = [weights @ log_losses(odds / f + prior, place) for f in RULE.widenings]
     best = int(np.argmin(losses))
-    return covariance * RULE.widenings[best], best < len(RULE.widenings) - 1
+    # The widest leaves next to nothing but the shares.
+    found = best < len(RULE.widenings) - 1 and losses[best] < -weights @ prior[place]
+    return covariance * RULE.widenings[best], bool(found)
+
+
+def log_shares(labels, weights) -> np.ndarray:
+    """Logarithms of the shares of the classes, each of which has a row."""
+    return np.log(np.bincount(labels, weights) / weights.sum())
 
 
 def doubtful(F, outputs: Outputs, weights) -> np.ndarray:

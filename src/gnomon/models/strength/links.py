@@ -28,6 +28,7 @@ from gnomon.models.strength.completion import (
     Outputs,
     complete,
     log_losses,
+    log_shares,
     predictive_covariance,
 )
 from gnomon.models.strength.rule import RULE, TINY
@@ -225,7 +226,7 @@ def _losses(E, outputs, weights):
     covariance, _ = predictive_covariance(fit, known, weights)
     _, first, place = np.unique(known.labels, return_index=True, return_inverse=True)
     odds = gaussian_log_odds(known.Y - fit.residuals, covariance, known.Y[first])
-    return log_losses(odds, place)
+    return log_losses(odds + log_shares(place, weights), place)
 
 
 def _leading(E):

@@ -51,12 +51,14 @@ class Subject:
 
     ``graph`` has the links of the rows of the table, and ``rows`` those of them that ``ready`` and
     X hold, None for all;
-    ``model_path`` is the file of a model that was fitted before, to whatever table.
+    ``model_path`` is the file of a model that was fitted before, to whatever table; ``code`` is
+    Python that makes the same coordinates, where that is not plain from the rest.
     """
 
     score: Score | None = None
     choice: DimensionChoice | None = None
     model_path: Path | None = None
+    code: str | None = None
 
     def __init__(self, model, table, ready, asked, X, graph=None, *, rows=None, n_rows=None):
         self.model, self.table, self.ready, self.asked = model, table, ready, asked
@@ -149,7 +151,7 @@ def render(subject: Subject, *, command="", notes=(), comparison=None) -> str:
         steps=steps(subject),
         notes=list(notes),
         command=command,
-        code=python_code(subject),
+        code=subject.code or python_code(subject),
         model=repr(subject.model),
         versions=", ".join(f"{name} {v}" for name, v in modelfile.versions().items()),
         version=gnomon.__version__,

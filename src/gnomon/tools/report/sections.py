@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gnomon.estimators import count
+from gnomon.estimators import NOTHING_FOUND, count
 from gnomon.tools.report import findings
 from gnomon.tools.report.charts import (
     bounds_of,
@@ -72,10 +72,19 @@ def score(subject):
     bounds = {"accuracy": (0.0, 1.0), "F1": (0.0, 1.0), "R²": (min(*values, 0.0), max(values))}
     labelled = " over the labelled rows; unlabelled rows stay in training"
     return {
-        "sentence": " ".join(_score_sentence(figure) for figure in figures),
+        "sentence": " ".join([*map(_score_sentence, figures), *_nothing_found(subject.model)]),
         "chart": draw_intervals(rows, *bounds.get(found.name, around)),
         "method": f"Cross-validation{'' if found.baseline is None else labelled}.",
     }
+
+
+def _nothing_found(model):
+    """A sentence where the model could not find the classes of rows left out."""
+    if getattr(model, "class_doubt_", 0.0) == NOTHING_FOUND:
+        yield (
+            "In the fit, rows left out were not found better than by the shares of the classes: "
+            "the probabilities of all rows are nearly these shares."
+        )
 
 
 def _score_rows(figure):

@@ -32,7 +32,7 @@ let pen = sheetPen, scale = window.devicePixelRatio || 1;
 const state = {
   across: 0, up: Math.min(1, q - 1), column: 0, hidden: new Set(), mode: "move",
   names: true, ellipses: false, arrows: false, density: n > LARGE,
-  hover: -1, kept: -1, found: [], path: null, view: null, width: 0, height: 0,
+  hover: -1, kept: -1, found: [], path: null, view: null, whole: true, moving: false, width: 0, height: 0,
 };
 const selection = { mask: new Uint8Array(n), count: 0 };
 const margin = { left: 46, right: 12, top: 12, bottom: 36 };
@@ -146,6 +146,7 @@ const showAll = () => {
     if (sx < sy) xs = grown(xs, sy / sx); else ys = grown(ys, sx / sy);
   }
   state.view = { x0: xs[0], x1: xs[1], y0: ys[0], y1: ys[1] };
+  state.whole = true;
 };
 const px = (x) => margin.left + ((x - state.view.x0) / (state.view.x1 - state.view.x0)) * roomAcross();
 const py = (y) => state.height - margin.bottom - ((y - state.view.y0) / (state.view.y1 - state.view.y0)) * roomUp();
@@ -157,11 +158,13 @@ const inView = (i) => {
 const zoom = (factor, cx = state.width / 2, cy = state.height / 2) => {
   const v = state.view, fx = (cx - margin.left) / roomAcross(), fy = (state.height - margin.bottom - cy) / roomUp();
   const x = v.x0 + fx * (v.x1 - v.x0), y = v.y0 + fy * (v.y1 - v.y0);
+  state.whole = false;
   state.view = { x0: x - (x - v.x0) * factor, x1: x + (v.x1 - x) * factor, y0: y - (y - v.y0) * factor, y1: y + (v.y1 - y) * factor };
   redraw();
 };
 const pan = (dx, dy) => {
   const v = state.view, ux = ((v.x1 - v.x0) * dx) / roomAcross(), uy = ((v.y1 - v.y0) * dy) / roomUp();
+  state.whole = false;
   state.view = { x0: v.x0 - ux, x1: v.x1 - ux, y0: v.y0 + uy, y1: v.y1 + uy };
   redraw();
 };
@@ -253,17 +256,28 @@ const stampAll = (rows) => {
   });
   pen.globalAlpha = 1;
 };
+// The rows that are drawn, in a buffer that every drawing takes again: there may be very many.
+const inSight = new Uint32Array(n);
 const rowsInView = () => {
-  const rows = [];
-  for (let i = 0; i < n; i++) if (isShown(i) && inView(i)) rows.push(i);
-  return rows;
+  const { x0, x1, y0, y1 } = state.view, xs = Z[state.across], ys = Z[state.up], all = state.hidden.size === 0;
+  let size = 0;
+  for (let i = 0; i < n; i++) {
+    const x = xs[i], y = ys[i];
+    if (x >= x0 && x <= x1 && y >= y0 && y <= y1 && (all || isShown(i))) inSight[size++] = i;
+  }
+  return inSight.subarray(0, size);
 };
 const drawPoints = (rows, grid) => {
   if (rows.length <= LARGE) return stampAll(rows);
-  const few = labelledCount <= LARGE / 4;
-  const isAbove = (i) => (few && labelled && labelled[i]) || (selection.count > 0 && selection.mask[i]);
-  drawDots(rows.filter((i) => !isAbove(i) && (!grid || isAlone(grid, i))));
-  const above = rows.filter(isAbove);
+  const few = labelled && labelledCount <= LARGE / 4, chosen = selection.count > 0, mask = selection.mask;
+  const above = [], dots = new Uint32Array(rows.length);
+  let size = 0;
+  for (let k = 0; k < rows.length; k++) {
+    const i = rows[k];
+    if ((few && labelled[i]) || (chosen && mask[i])) above.push(i);
+    else if (!grid || isAlone(grid, i)) dots[size++] = i;
+  }
+  drawDots(dots.subarray(0, size));
   if (above.length <= LARGE) stampAll(above); else drawDots(above);
 };
 
@@ -279,13 +293,8 @@ const drawDots = (rows) => {
   const w = Math.round(roomAcross() * scale), h = Math.round(roomUp() * scale);
   const layer = document.createElement("canvas");
   layer.width = w; layer.height = h;
-  const c = layer.getContext("2d"), image = c.createImageData(w, h), stride = strideOf(rows.length || 1);
-  const colours = new Map();
-  for (let k = 0, at = 0; k < rows.length; k++, at = (at + stride) % rows.length) {
-    const g = group[rows[at]];
-    if (!colours.has(g)) colours.set(g, rgb(colourOf(g)));
-    dab(image, rows[at], colours.get(g));
-  }
+  const c = layer.getContext("2d"), image = c.createImageData(w, h);
+  dabAll(image, rows);
   c.putImageData(image, 0, 0);
   pen.drawImage(layer, margin.left, margin.top, roomAcross(), roomUp());
 };
@@ -296,15 +305,23 @@ const drawDot = (i) => {
   pen.fillStyle = colourOf(group[i]); pen.fill();
   pen.globalAlpha = 1;
 };
-const dab = (image, i, colour) => {
-  const { width: w, height: h, data: d } = image, v = state.view;
-  const big = Math.round(2 * scale), size = isOpen(i) ? Math.max(1, big - 1) : big, step = isFaint(i) ? 16 : 130;
-  const left = Math.round(((Z[state.across][i] - v.x0) * w) / (v.x1 - v.x0));
-  const top = Math.round(h - ((Z[state.up][i] - v.y0) * h) / (v.y1 - v.y0));
-  for (let r = top; r < Math.min(h, top + size); r++) for (let s = left; s < Math.min(w, left + size); s++) {
-    const at = 4 * (r * w + s), old = d[at + 3] ? 0.4 : 0;
-    for (let k = 0; k < 3; k++) d[at + k] = old * d[at + k] + (1 - old) * colour[k];
-    d[at + 3] = Math.min(255, d[at + 3] + step);
+// One loop without calls: it runs for a hundred thousand rows in every frame.
+const dabAll = ({ width: w, height: h, data: d }, rows) => {
+  const v = state.view, xs = Z[state.across], ys = Z[state.up], ax = w / (v.x1 - v.x0), ay = h / (v.y1 - v.y0);
+  const big = Math.round(2 * scale), small = Math.max(1, big - 1), chosen = selection.count > 0, mask = selection.mask;
+  const colours = [], total = rows.length, stride = strideOf(total || 1);
+  for (let k = 0, at = 0; k < total; k++, at = (at + stride) % total) {
+    const i = rows[at], g = group[i], colour = colours[g] || (colours[g] = rgb(colourOf(g)));
+    const size = labelled !== null && !labelled[i] ? small : big, more = chosen && !mask[i] ? 16 : 130;
+    const left = Math.round((xs[i] - v.x0) * ax), top = Math.round(h - (ys[i] - v.y0) * ay);
+    const right = Math.min(w, left + size), bottom = Math.min(h, top + size);
+    for (let r = top; r < bottom; r++) for (let p = 4 * (r * w + left), end = 4 * (r * w + right); p < end; p += 4) {
+      const old = d[p + 3] ? 0.4 : 0, fresh = 1 - old;
+      d[p] = old * d[p] + fresh * colour[0];
+      d[p + 1] = old * d[p + 1] + fresh * colour[1];
+      d[p + 2] = old * d[p + 2] + fresh * colour[2];
+      d[p + 3] = Math.min(255, d[p + 3] + more);
+    }
   }
 };
 
@@ -319,13 +336,12 @@ const cellOf = (grid, i) => {
 const isAlone = (grid, i) => grid.counts[cellOf(grid, i)] <= ALONE;
 const gridOf = (rows) => {
   const w = Math.max(1, Math.ceil(roomAcross() / CELL)), h = Math.max(1, Math.ceil(roomUp() / CELL));
-  const layers = [0, 1, 2, 3].map(() => new Float32Array(w * h)), grid = { w, h, layers }, colours = new Map();
-  for (const i of rows) {
-    const g = group[i], at = cellOf(grid, i);
-    if (!colours.has(g)) colours.set(g, rgb(colourOf(g)));
-    const colour = colours.get(g);
-    for (let k = 0; k < 3; k++) layers[k][at] += colour[k];
-    layers[3][at] += 1;
+  const layers = [0, 1, 2, 3].map(() => new Float32Array(w * h)), grid = { w, h, layers }, colours = [];
+  const v = state.view, xs = Z[state.across], ys = Z[state.up], ax = w / (v.x1 - v.x0), ay = h / (v.y1 - v.y0), [red, green, blue, weight] = layers;
+  for (let k = 0; k < rows.length; k++) {
+    const i = rows[k], g = group[i], colour = colours[g] || (colours[g] = rgb(colourOf(g)));
+    const at = Math.min(h - 1, Math.floor((v.y1 - ys[i]) * ay)) * w + Math.min(w - 1, Math.floor((xs[i] - v.x0) * ax));
+    red[at] += colour[0]; green[at] += colour[1]; blue[at] += colour[2]; weight[at] += 1;
   }
   grid.counts = layers[3].slice();
   for (let pass = 0; pass < 4; pass++) for (const layer of layers) { smooth(layer, w, h, 1, w); smooth(layer, h, w, w, 1); }
@@ -486,7 +502,8 @@ const clipped = (paint) => {
   paint();
   pen.restore();
 };
-const hasNames = () => state.names && columns[state.column].levels !== null;
+// While many rows move, their names wait: to find their places takes longer than a frame.
+const hasNames = () => state.names && columns[state.column].levels !== null && !(state.moving && n > LARGE);
 const paintRows = () => {
   const rows = rowsInView(), grid = state.density ? gridOf(rows) : null;
   taken = [];
