@@ -31,7 +31,7 @@ LIMITS = {
     "SPPCA by likelihood, large X": 14,
     "KernelSPPCA": 15,
     "PRPCA, learnt": 14,
-    "DCAGM": 14,
+    "DCAGM": 15,
     "BSDR": 16,
     "BSDR by Gibbs sampling": 18,
     "gnomon fit": 38,

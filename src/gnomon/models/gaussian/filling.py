@@ -112,6 +112,14 @@ def draws(filling: Filling, X, size, rng) -> Iterator[np.ndarray]:
         yield np.where(missing, drawn, X).astype(X.dtype, copy=False)
 
 
+def copies(filling: Filling, X, size, rng) -> tuple[np.ndarray, np.ndarray]:
+    """Rows without gaps once, the others ``size`` times with gaps drawn; which row each one is."""
+    holed = np.flatnonzero(np.isnan(X).any(axis=1))
+    whole = np.setdiff1d(np.arange(len(X)), holed)
+    drawn = list(draws(filling, X[holed], size, rng))
+    return np.concatenate([X[whole], *drawn]), np.concatenate([whole, np.tile(holed, size)])
+
+
 def second_moments(drawn: Iterable[np.ndarray], center) -> np.ndarray:
     """Second moments (n, k, k) about ``center`` (n, k) of what draws give."""
     total, size = np.zeros((*center.shape, center.shape[1])), 0
