@@ -51,7 +51,10 @@ def main():
             *(f"{type(m).__name__}, {WORDS[c]}" for m, c in CASES),
         ],
         rows,
-        [f"{options.repeats} draws, seeds {options.first} and following; ten components."],
+        [
+            f"{options.repeats} draws, seeds {options.first} and following; SPPCA with ten "
+            "components, DCAGM with its two."
+        ],
     )
 
 

@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-# The command `gnomon` of guides is the one of the interpreter that builds them.
+# The command `gnomon` of guides is the one of the interpreter that builds them; it draws no bars.
+os.environ["TERM"] = "dumb"
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 import matplotlib
@@ -90,7 +91,7 @@ sphinx_gallery_conf = {
     "reset_modules": ("matplotlib",),
     "abort_on_example_error": True,
     "show_memory": False,
-    "min_reported_time": 1,
+    "write_computation_times": False,
     "remove_config_comments": True,
 }
 
@@ -98,6 +99,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "gnomon"
 html_static_path = ["_static"]
 html_css_files = ["gnomon.css"]
+html_js_files = ["equations.js"]
 html_show_sourcelink = False
 html_theme_options = {
     "show_toc_level": 2,

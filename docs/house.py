@@ -34,7 +34,7 @@ LIMITS = {
     "DCAGM": 15,
     "BSDR": 16,
     "BSDR by Gibbs sampling": 18,
-    "gnomon fit": 38,
+    "gnomon fit": 39,
 }
 # A class body runs when it is imported; only functions have this flag of the interpreter.
 IS_FUNCTION = 0x1

@@ -16,6 +16,16 @@ from gnomon import datasets, displays, io
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 EXAMPLES = sorted((ROOT / "examples").rglob("plot_*.py"))
+FORM = (
+    "In ten lines",
+    "When to use something else",
+    "Parameters that matter",
+    "What comes out",
+    "Cost",
+    "The model",
+    "The algorithm",
+    "Errata and references",
+)
 LEVELS = ("first steps", "with practice", "for the curious")
 # Pages of words and tables, where nothing could be run; `cells` runs with anndata, in tests/tools.
 NOT_RUN = ("faq", "glossary", "parameters", "cells")
@@ -79,6 +89,13 @@ def test_guides_run_draw_and_leave_something_to_try(path):
     assert re.search(r"Display|plt\.|\.plot\(|```{image}", text)
 
 
+@pytest.mark.parametrize("name", ["ppca", "sppca", "kernel_sppca", "prpca", "dcagm", "bsdr"])
+def test_pages_of_models_have_one_form(name):
+    text = (DOCS / "models" / f"{name}.md").read_text(encoding="utf-8")
+    found = [title for title in re.findall(r"^## (.+)$", text, re.M) if title in FORM]
+    assert tuple(found) == FORM
+
+
 def test_every_guide_is_on_the_path():
     path = (DOCS / "guides.md").read_text(encoding="utf-8")
     names = [page.stem for page in (DOCS / "guides").glob("*.md")]
@@ -98,8 +115,10 @@ def test_the_code_on_the_first_pages_runs(page, tmp_path, monkeypatch):
 
 
 def _python_only(cell):
-    """A cell without its options and without lines for the shell, which the build runs."""
-    return "\n".join(line for line in cell.splitlines() if not line.startswith((":", "!")))
+    """A cell without its options; one for the shell, which the build runs, is empty here."""
+    if cell.startswith("%%bash"):
+        return ""
+    return "\n".join(line for line in cell.splitlines() if not line.startswith(":"))
 
 
 def test_what_is_installed_has_the_name_of_the_distribution():

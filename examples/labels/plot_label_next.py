@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
 
-from gnomon import SPPCA
+from gnomon import SPPCA, suggest
 
 X, y = load_digits(return_X_y=True)
 rng = np.random.default_rng(0)
@@ -28,25 +28,24 @@ def label_more(pick, rounds=5, batch=8):
         model = SPPCA(10).fit(X, labels)
         open_rows = np.flatnonzero(labels < 0)
         curve.append(np.mean(model.predict(X[open_rows]) == y[open_rows]))
-        chosen = pick(model, open_rows, batch)
+        chosen = pick(model, labels, batch)
         labels[chosen] = y[chosen]  # the person who knows
     return curve
 
 
-def least_sure(model, rows, batch):
-    """The rows whose two likeliest classes are nearest to each other."""
-    chances = np.sort(model.predict_proba(X[rows]), axis=1)
-    return rows[np.argsort(chances[:, -1] - chances[:, -2])[:batch]]
+def suggested(model, labels, batch):
+    """The rows that gnomon would ask for."""
+    return [row.row for row in suggest(model, X, labels, n=batch)]
 
 
-def by_lot(model, rows, batch):
-    return rng.choice(rows, batch, replace=False)
+def by_lot(model, labels, batch):
+    return rng.choice(np.flatnonzero(labels < 0), batch, replace=False)
 
 
 # %%
 figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
 counts = 20 + 8 * np.arange(6)
-for name, pick in (("least sure first", least_sure), ("by lot", by_lot)):
+for name, pick in (("as suggested", suggested), ("by lot", by_lot)):
     curve = label_more(pick)
     ax.plot(counts, curve, "o-", label=name)
     print(f"{name:16}", np.round(curve, 3))
@@ -57,7 +56,7 @@ plt.show()
 # %%
 # The images that are asked for first are the odd ones.
 
-asked = least_sure(SPPCA(10).fit(X, start), np.flatnonzero(start < 0), 12)
+asked = suggested(SPPCA(10).fit(X, start), start, 12)
 figure, axes = plt.subplots(1, 12, figsize=(9, 1), layout="constrained")
 for ax, row in zip(axes, asked, strict=True):
     ax.imshow(X[row].reshape(8, 8), cmap="Greys")

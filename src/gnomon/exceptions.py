@@ -1,4 +1,6 @@
-"""The exceptions of gnomon, and what they say where a package is missing."""
+"""The exceptions of gnomon, and what they say: of foreign texts, and of missing packages."""
+
+import unicodedata
 
 
 class NumericalError(ArithmeticError, ValueError):
@@ -16,3 +18,15 @@ class TableError(ValueError):
 def how_to_install(extra) -> str:
     """How to get the packages of an extra, from an index or from a clone of the repository."""
     return f"pip install 'gnomon-learn[{extra}]', or '.[{extra}]' in a clone"
+
+
+def visible(text, keep="") -> str:
+    """A text with a sign for each one that a terminal would obey: colours, moves, new lines.
+
+    Names and cells come from files of strangers. ``keep`` has the signs that are the caller's own.
+    """
+    return "".join(sign if _is_plain(sign) or sign in keep else "\ufffd" for sign in text)
+
+
+def _is_plain(sign):
+    return sign.isprintable() or unicodedata.category(sign) == "Zs"

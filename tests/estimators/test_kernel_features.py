@@ -137,11 +137,12 @@ def test_sparse_rows_and_rows_in_blocks_give_the_same(flowers, kernel, n_landmar
         assert_allclose(F @ F.T, expected @ expected.T, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "laplacian"])
 @pytest.mark.parametrize("n_landmarks", [None, 40])
-def test_an_offset_of_all_rows_does_not_turn_the_features(circles, n_landmarks):
+def test_an_offset_of_all_rows_does_not_turn_the_features(circles, kernel, n_landmarks):
     X, _ = circles
     X = np.round(X * 2**20) / 2**20
-    model = KernelFeatures(n_landmarks=n_landmarks)
+    model = KernelFeatures(kernel, n_landmarks=n_landmarks)
     F = model.fit_transform(X)
     for far in (X + 2**27, sparse.csr_array(X + 2**27), from_loaders([lambda: X + 2**27])):
         G = model.fit_transform(far)
@@ -156,6 +157,17 @@ def test_repeated_entries_of_sparse_rows_are_summed(flowers):
     )
     model = KernelFeatures()
     assert_allclose(model.fit(twice).transform(twice), model.fit(once).transform(once), atol=1e-8)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+def test_long_indices_of_sparse_rows_are_taken(flowers, kernel):
+    X, _ = flowers
+    once = sparse.csr_array(X)
+    index = once.indices.astype(np.int64), once.indptr.astype(np.int64)
+    long = sparse.csr_array((once.data, *index), shape=X.shape)
+    model = KernelFeatures(kernel).fit(X)
+    assert_allclose(model.transform(long), model.transform(X), atol=1e-8)
+    assert_allclose(model.fit(long).transform(long), model.fit(X).transform(X), atol=1e-7)
 
 
 def test_single_precision_stays_and_rounding_adds_no_features(circles):

@@ -312,7 +312,7 @@ def test_it_is_a_model_of_the_features_of_the_kernel(circles):
         assert_allclose(model.landmark_indices_, features.landmark_indices_)
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "laplacian"])
 @pytest.mark.parametrize("n_landmarks", [None, 40])
 def test_an_offset_of_all_rows_does_not_turn_the_map(circles, kernel, n_landmarks):
     X, _, y = circles

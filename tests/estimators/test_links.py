@@ -321,3 +321,13 @@ def test_links_chunks_gaps_and_weights_are_taken_together():
     assert model.links_used_
     hidden = y < 0
     assert np.mean(model.predict(X, links=links)[hidden] == labels[hidden]) > 0.85
+
+
+def test_hubs_that_join_too_many_pairs_are_refused_before_they_are_joined():
+    n = 20_000
+    hub = sparse.coo_array((np.ones(n - 1), (np.zeros(n - 1, int), np.arange(1, n))), shape=(n, n))
+    for directed in (hub, hub.T):
+        with pytest.raises(ValueError, match=r"a node with 19,999 links; .* 199,970,001 pairs"):
+            Links.colinks(directed)
+    small = sparse.csr_array(hub)[:200, :200]
+    assert Links.colinks(small).n_links == 199 * 198 // 2

@@ -301,6 +301,30 @@ def test_content_is_filled_in_from_neighbours(linked):
     assert 0.7 < np.mean(((filled - X[new])[:, 4:] / std[:, 4:]) ** 2) < 1.4
 
 
+@pytest.mark.parametrize("in_fit", [False, True])
+@pytest.mark.parametrize("relation", ["paper", "filter", "learnt"])
+def test_intervals_of_filled_entries_cover_what_they_say(rng, relation, in_fit):
+    """Links average most of a row's own noise away: what is left of it is not that of a row."""
+    X, links = planted_groups(rng)
+    gaps = rng.random(X.shape) < 0.2
+    holes = np.where(gaps, np.nan, X)
+    model = PRPCA(2, relation=relation, random_state=0).fit(holes if in_fit else X, links=links)
+    filled, std = model.impute(holes, links=links, return_std=True)
+    distances = np.abs(filled - X)[gaps] / std[gaps]
+    assert_allclose([np.mean(distances < 1.96), np.mean(distances < 0.674)], [0.95, 0.5], atol=0.04)
+    alone = PPCA(2).fit(holes if in_fit else X).impute(holes)
+    assert np.mean((filled - X)[gaps] ** 2) < 1.02 * np.mean((alone - X)[gaps] ** 2)
+
+
+def planted_groups(rng):
+    """Rows of 30 groups whose members share most of their latent part, and links within groups."""
+    group = np.arange(300) % 30
+    Z = 0.8 * rng.normal(size=(30, 2))[group] + 0.6 * rng.normal(size=(300, 2))
+    X = Z @ rng.normal(size=(2, 10)) + 0.7 * rng.normal(size=(300, 10))
+    inside = (group[:, None] == group) & (rng.random((300, 300)) < 0.3)
+    return X, np.triu(inside, 1).astype(float)
+
+
 def test_missing_entries_in_the_fit_are_bridged_by_links(linked, rng):
     X, links = linked[0][::2], linked[1].subset(np.arange(0, 240, 2))
     holes = np.where(rng.random(X.shape) < 0.15, np.nan, X)

@@ -508,15 +508,6 @@ def test_a_callback_stops_the_fit(wine):
     assert model.objective_ == seen and not model.converged_
 
 
-def test_a_failed_refit_keeps_the_old_model(wine):
-    X, y, _ = wine
-    model = SPPCA(2).fit(X, y)
-    before = model.components_
-    with pytest.raises(ValueError, match="y has 3 rows"):
-        model.fit(X, [0, 1, 2])
-    assert model.components_ is before
-
-
 # Storage and company.
 
 
@@ -734,3 +725,18 @@ def test_at_full_strength_the_posterior_given_y_is_the_limit_of_strengths_below(
     below, full = (SPPCA(2, supervision=s).fit(X, y).posterior(X, y) for s in (1 - 1e-7, 1.0))
     assert_allclose(full.mean, below.mean, atol=1e-4)
     assert_allclose(full.covariance, 0, atol=1e-12)
+
+
+def test_a_warm_start_keeps_the_strength_while_labels_are_added(wine):
+    X, _, y = wine
+    order, labels = np.random.default_rng(0).permutation(len(y)), np.full(len(y), -1)
+    warm, cold = SPPCA(warm_start=True), SPPCA()
+    kept, chosen = [], []
+    for row in order[:40]:
+        labels[row] = y[row]
+        if np.sum(labels >= 0) >= 20:
+            kept.append(warm.fit(X, labels).supervision_)
+            chosen.append(cold.fit(X, labels).supervision_)
+    assert kept[0] == chosen[0]
+    assert np.sum(np.diff(kept) != 0) < np.sum(np.diff(chosen) != 0) / 2
+    assert warm.score(X, y) > 0.9

@@ -472,3 +472,28 @@ def test_a_fit_to_classes_forgets_the_widening_of_numbers():
     model = SPPCA(2, supervision="likelihood").fit(X, few)
     assert (model.target_widening_ > 0).all()
     assert not hasattr(model.fit(X, (Y[:, 0] > 5).astype(int)), "target_widening_")
+
+
+def test_a_date_that_is_missing_is_no_class():
+    y = np.array(["2020-01-01", "NaT", "2020-01-02"], dtype="datetime64[D]")
+    classes = read_classes(y, 3)
+    assert classes.labels.tolist() == [0, -1, 1]
+    assert len(classes.names) == 2
+
+
+@pytest.mark.parametrize("dtype", [str, object])
+def test_a_mark_that_became_a_string_is_refused_in_any_array(dtype):
+    with pytest.raises(ValueError, match="y has the string '-1' among strings"):
+        read_classes(np.array(["a", "b", "-1"], dtype=dtype), 3)
+
+
+@pytest.mark.parametrize("dtype", [str, object])
+def test_the_signs_are_two_classes_as_strings_too(dtype):
+    assert read_classes(np.array(["-1", "1", "-1"], dtype=dtype), 3).labels.tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize("numbers", [[0.5, None, 2.0], [0.5, 1.5, None]])
+def test_numbers_beside_none_stay_numbers(numbers):
+    y = np.array(numbers, dtype=object)
+    assert kind_of(y) == "numeric"
+    assert read_targets(y, 3).observed.ravel().tolist() == [value is not None for value in numbers]

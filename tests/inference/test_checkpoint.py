@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 from gnomon import PPCA
 from gnomon.datasets import make_subspace, remove_entries
 from gnomon.inference import checkpoint
-from gnomon.inference.callbacks import Checkpoint
+from gnomon.inference.callbacks import Checkpoint, Progress
 from gnomon.stats.gaussian import View
 
 
@@ -170,3 +170,10 @@ def test_killed_fits_resume_to_the_bit(tmp_path):
         actual = np.load(tmp_path / f"{name}.out.npz")
         assert_array_equal(actual["W"], expected["W"])
         assert actual["s"] == expected["s"]
+
+
+@pytest.mark.parametrize("watcher", [lambda every: Checkpoint("fit.npz", every=every), Progress])
+@pytest.mark.parametrize("every", [0, -1, 2.5, "ten", None, True])
+def test_a_number_of_iterations_between_two_calls_is_whole_and_positive(watcher, every):
+    with pytest.raises(ValueError, match=r"every == .*; accepted are integers >= 1"):
+        watcher(every)

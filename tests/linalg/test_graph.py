@@ -143,3 +143,13 @@ def test_a_long_ring_has_a_density(rng):
     exact = (1 + 2 * np.cos(2 * np.pi * np.arange(n) / n)) / 3
     assert_allclose(density.counts.sum(), n)
     assert_allclose(density.counts @ density.eigenvalues**2 / n, np.mean(exact**2), rtol=0.02)
+
+
+def test_the_pairs_that_nodes_join_are_counted_before_they_are_joined(rng):
+    D = (rng.random((12, 12)) < 0.3).astype(float)
+    plain = D * (1 - np.eye(12))
+    degrees = [plain.sum(axis=axis) for axis in (0, 1)]
+    most, pairs = graph.joined_pairs(sparse.csr_array(D))
+    assert most == max(k.max() for k in degrees)
+    assert pairs == min(66, sum((k * (k - 1) / 2).sum() for k in degrees))
+    assert graph.colinks(sparse.csr_array(D)).nnz // 2 <= pairs

@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -64,3 +66,31 @@ def test_single_precision_stays(X, R):
     rows = Mixed(R, Matrix(sparse.csr_array(X))).as_float32()
     assert (rows @ np.ones((d, 1))).dtype == np.float32
     assert_allclose(rows @ np.eye(d), R @ X, rtol=1e-5)
+
+
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("times", [2, 3, 4])
+def test_moments_of_rows_mixed_often_are_those_of_the_mixture(X, rng, times, store):
+    S = sparse.random_array((n, n), density=0.3, rng=rng, format="csr")
+    rows, expected = Centered(Matrix(store(X)), X.mean(axis=0)), X - X.mean(axis=0)
+    for _ in range(times):
+        rows, expected = Mixed(S, rows), S @ expected
+    assert_allclose(rows.gram(), expected.T @ expected, rtol=1e-10, atol=1e-9)
+    assert_allclose(rows.squared_norm, np.sum(expected**2))
+    some = np.arange(0, n, 3)
+    assert_allclose(rows.rows(some) @ np.eye(d), expected[some], atol=1e-9)
+
+
+def test_rows_mixed_often_by_way_of_a_hub_never_meet_all_others(rng):
+    """The square of a star's adjacency has an entry for every pair: here 200 MB."""
+    size = 4000
+    hub, leaves = np.zeros(size - 1, dtype=int), np.arange(1, size)
+    star = sparse.csr_array((np.ones(size - 1), (hub, leaves)), shape=(size, size))
+    star = star + star.T + sparse.eye_array(size)
+    rows = Mixed(star, Mixed(star, Mixed(star, Matrix(rng.standard_normal((size, 4))))))
+    tracemalloc.start()
+    rows.gram()
+    rows.rows(np.arange(0, size, 2)) @ np.eye(4)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20e6

@@ -296,7 +296,8 @@ def test_impute_writes_in_the_units_of_the_table(own_units, tmp_path):
     assert filled["k"] == ["b", "a", "b"]
     assert "2020-01-" in lines[1]
     assert ":" not in lines[1]
-    assert filled["free"] == ["'=1", "'-", "x"]
+    # What was not to be filled stays to the letter, also what a spreadsheet would run.
+    assert filled["free"] == ["=1", "-", "x"]
 
 
 def test_impute_stays_within_what_was_seen_unless_asked(own_units, tmp_path, text):
@@ -1117,6 +1118,20 @@ def test_labels_and_links_together_from_the_shell(linked, tmp_path):
     assert again.exit_code == 0
     z = csv.read_csv(tmp_path / "same.csv").to_pydict()["z1"]
     assert_allclose(z, csv.read_csv(out / "embedding.csv").to_pydict()["z1"], rtol=1e-9)
+
+
+def test_a_model_of_links_is_scored_with_them_or_not_at_all(linked, tmp_path):
+    old, _, inner, _, _ = linked
+    known = ["--target", "kind", "--id", "page", "-m", "prpca", "-k", "2"]
+    fitted = run("fit", old, *known, "--links", inner, "--out", tmp_path / "o", "--json")
+    model, out = tmp_path / "o" / "model.gnomon", ("--out", tmp_path / "r.html", "--json")
+    with_links = json.loads(run("report", model, old, "--links", inner, *out).stdout)
+    alone = json.loads(run("report", model, old, *out).stdout)
+    score = json.loads(fitted.stdout)["on the map"]
+    assert score is not None
+    assert with_links["on the map"] == score
+    assert "on the map" not in alone
+    assert any("for a report to score it" in note for note in alone["notes"])
 
 
 def test_links_are_refused_where_they_have_no_place(linked, tmp_path):

@@ -19,8 +19,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 import gnomon
 from gnomon.exceptions import ModelFileError
+from gnomon.inference.callbacks import Checkpoint
 from gnomon.inference.checkpoint import atomic_file, write_atomically
-from gnomon.tools import modelfile
+from gnomon.tools import encoding, modelfile
 
 safetensors_numpy = pytest.importorskip("safetensors.numpy")
 
@@ -417,6 +418,102 @@ def test_a_new_file_has_the_usual_rights(tmp_path):
         assert write_atomically(tmp_path / "file", b"").stat().st_mode & 0o777 == 0o644
     finally:
         os.umask(old)
+
+
+def test_a_file_that_is_replaced_keeps_its_rights(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    path.chmod(0o640)
+    with atomic_file(path) as file:
+        file.write(b"new")
+        (other,) = (p for p in tmp_path.iterdir() if p != path)
+        assert other.stat().st_mode & 0o077 == 0
+    assert path.read_bytes() == b"new"
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_link_stays_a_link_and_its_file_is_replaced(tmp_path):
+    (tmp_path / "far").mkdir()
+    (tmp_path / "far" / "file").write_bytes(b"old")
+    (tmp_path / "link").symlink_to(tmp_path / "far" / "file")
+    assert write_atomically(tmp_path / "link", b"new") == tmp_path / "link"
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "far" / "file").read_bytes() == b"new"
+    assert len(list(tmp_path.rglob("*"))) == 3
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    write_atomically(tmp_path / "pipe", b"new")
+    assert os.read(reader, 10) == b"new"
+    os.close(reader)
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_what_a_kill_leaves_is_removed_by_the_next_write(tmp_path):
+    code = (
+        "import os, signal, sys\n"
+        "from gnomon.inference.checkpoint import atomic_file\n"
+        "with atomic_file(sys.argv[1]) as file:\n"
+        "    file.write(bytes(10**6))\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    path = tmp_path / "a[b].gnomon"
+    path.write_bytes(b"old")
+    subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True)
+    assert path.read_bytes() == b"old"
+    assert len(list(tmp_path.iterdir())) == 2
+    (tmp_path / ".other.0123456789abcdef").write_bytes(b"")
+    write_atomically(path, b"new")
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".other.0123456789abcdef", path.name]
+
+
+def test_what_somebody_writes_at_the_same_time_is_left(tmp_path):
+    path = tmp_path / "file"
+    with atomic_file(path) as first:
+        first.write(b"first")
+        write_atomically(path, b"second")
+        assert path.read_bytes() == b"second"
+    assert path.read_bytes() == b"first"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_strings_that_would_fill_the_memory_are_refused(tmp_path):
+    strings = {"strings": ["a" * 10**6, *[""] * 20_000], "shape": [20_001]}
+    model = {"estimator": "Stub", "params": {}, "attributes": {"names_": strings}}
+    parts = {"format": 3, "model": model, "notes": {"dict": []}, "versions": {}}
+    forge(tmp_path / "model.gnomon", parts)
+    with pytest.raises(ModelFileError, match="strings that take more than"):
+        modelfile.load(tmp_path / "model.gnomon")
+
+
+def test_many_arrays_of_strings_share_their_room(tmp_path, monkeypatch):
+    monkeypatch.setattr(encoding, "MOST_STRING_BYTES", 1000)
+    strings = {"strings": ["a" * 100, ""], "shape": [2]}
+    for count, accepted in ((1, True), (2, False)):
+        attributes = {f"names{i}_": strings for i in range(count)}
+        model = {"estimator": "Stub", "params": {}, "attributes": attributes}
+        parts = {"format": 3, "model": model, "notes": {"dict": []}, "versions": {}}
+        forge(tmp_path / "model.gnomon", parts)
+        if accepted:
+            modelfile.load(tmp_path / "model.gnomon")
+        else:
+            refuse(tmp_path / "model.gnomon")
+    model = Stub().fit(np.eye(3))
+    model.names_ = np.array(["a" * 300])
+    with pytest.raises(ModelFileError, match="which no file holds"):
+        modelfile.save(model, tmp_path / "model.gnomon")
+
+
+def test_what_watches_a_fit_is_not_kept(tmp_path, sample):
+    sample[0, 0] = np.nan
+    watch = Checkpoint(tmp_path / "fit.npz", every=1)
+    model = gnomon.PPCA(2, callback=watch).fit(sample)
+    same = modelfile.load(modelfile.save(model, tmp_path / "model.gnomon"))
+    assert same.callback is None
+    assert model.callback is watch
+    assert_array_equal(same.transform(sample), model.transform(sample))
 
 
 def test_a_model_that_cannot_be_saved_leaves_no_file(tmp_path):

@@ -45,8 +45,7 @@ def test_representative_rows_are_those_of_the_formula_taken_one_by_one():
         gains = [
             -1.0
             if j in taken
-            else doubt[j]
-            * sum(doubt[i] * max(0.0, K[i, j] - K[i, taken].max()) for i in range(4, 40))
+            else sum(doubt[i] * max(0.0, K[i, j] - K[i, taken].max()) for i in range(4, 40))
             for j in range(40)
         ]
         taken.append(int(np.argmax(gains)))
@@ -126,3 +125,21 @@ def test_a_rule_that_needs_classes_says_so_of_a_model_without(rows):
     X, _ = rows
     with pytest.raises(ValueError, match="rule == 'margin' needs predict_proba, which PPCA"):
         suggest(PPCA().fit(X), X, rule="margin")
+
+
+def test_where_one_is_the_only_class_so_far_minus_one_is_none(rows):
+    X, _ = rows
+    labels = np.where(np.arange(90) == 4, 1, -1)
+    assert 4 not in [s.row for s in suggest(SPPCA().fit(X), X, labels, n=89)]
+
+
+def test_minus_one_is_a_class_where_the_model_has_it(rows):
+    X, _ = rows
+    signs = np.where(np.arange(90) < 45, -1, 1)
+    assert suggest(SPPCA().fit(X, signs), X, signs) == []
+
+
+def test_a_y_of_another_length_is_refused(rows):
+    X, y = rows
+    with pytest.raises(ValueError, match="y has 80 rows, X has 90"):
+        suggest(SPPCA().fit(X, y), X, y[:80])

@@ -85,6 +85,37 @@ def test_a_large_file_is_read_in_batches(name, tmp_path, monkeypatch):
     assert_allclose(as_numbers(table.column("a")), np.arange(n) / 7)
 
 
+LATE = "a,b,c,d,e\n" + "1,2020-01-01,,true,5\n" * 2000
+
+
+def test_a_large_file_may_go_on_with_another_kind(text, monkeypatch):
+    monkeypatch.setattr(tables, "STREAM_ABOVE", 100)
+    monkeypatch.setattr(tables, "BATCH_BYTES", 10_000)
+    table = open_table(text(LATE + "1.5,2020-01-02,3,maybe,6\n" * 9))
+    kinds = {name: column_kind(table.column(name)) for name in table.names}
+    assert kinds == {"a": "number", "b": "date", "c": "number", "d": "text", "e": "number"}
+    assert as_numbers(table.column("a"))[-1] == 1.5
+    assert as_numbers(table.column("c"))[-1] == 3
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        (
+            "x,2020-01-01,,true,5",
+            "column 'a' has 'x', which is no number as those before.*--na a=x",
+        ),
+        ("1,soon,,true,5", "column 'b' has 'soon', which is no date as those before.*--na b=soon"),
+        ("1,2,3", "Expected 5 columns, got 3"),
+    ],
+)
+def test_a_large_file_that_goes_on_wrongly_is_one_sentence(text, monkeypatch, line, sentence):
+    monkeypatch.setattr(tables, "STREAM_ABOVE", 100)
+    monkeypatch.setattr(tables, "BATCH_BYTES", 10_000)
+    with pytest.raises(TableError, match=sentence):
+        list(open_table(text(LATE + f"{line}\n" * 9)).batches())
+
+
 @pytest.mark.parametrize(
     ("content", "name", "sentence"),
     [

@@ -1,9 +1,12 @@
 """The embedding, with how sure it is."""
 
+from typing import Any, Self
+
 import numpy as np
 
 from gnomon.displays import layers, style
 from gnomon.estimators import check_option
+from gnomon.typing import GraphLike, OutputsLike, RowsLike
 
 UNCERTAINTIES = ("auto", "ellipses", "density", "none")
 
@@ -67,16 +70,16 @@ class EmbeddingDisplay:
 
     def __init__(
         self,
-        embedding,
+        embedding: Any,
         *,
-        y=None,
-        covariance=None,
-        predicted=None,
-        links=None,
-        mixture=None,
-        regions=None,
-        components=(0, 1),
-    ):
+        y: OutputsLike = None,
+        covariance: Any = None,
+        predicted: Any = None,
+        links: GraphLike = None,
+        mixture: Any = None,
+        regions: Any = None,
+        components: tuple[int, int] = (0, 1),
+    ) -> None:
         self.embedding = embedding
         self.y = y
         self.covariance = covariance
@@ -89,18 +92,18 @@ class EmbeddingDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator,
-        X,
-        y=None,
+        estimator: Any,
+        X: RowsLike,
+        y: OutputsLike = None,
         *,
-        components=(0, 1),
-        predict=False,
-        links=None,
-        mixture=False,
-        regions=False,
-        ax=None,
-        **plot,
-    ):
+        components: tuple[int, int] = (0, 1),
+        predict: bool = False,
+        links: GraphLike = None,
+        mixture: Any = False,
+        regions: Any = False,
+        ax: Any = None,
+        **plot: Any,
+    ) -> Self:
         """Embed X with a fitted estimator and draw it.
 
         Parameters
@@ -146,7 +149,16 @@ class EmbeddingDisplay:
         return display.plot(ax, **plot)
 
     @classmethod
-    def from_data(cls, embedding, y=None, *, ax=None, covariance=None, links=None, **plot):
+    def from_data(
+        cls,
+        embedding: Any,
+        y: OutputsLike = None,
+        *,
+        ax: Any = None,
+        covariance: Any = None,
+        links: GraphLike = None,
+        **plot: Any,
+    ) -> Self:
         """Draw a given embedding, of any method.
 
         Parameters
@@ -167,14 +179,14 @@ class EmbeddingDisplay:
 
     def plot(
         self,
-        ax=None,
+        ax: Any = None,
         *,
-        uncertainty="auto",
-        level=0.68,
-        class_ellipses=False,
-        size=None,
-        legend=True,
-    ):
+        uncertainty: str = "auto",
+        level: float = 0.68,
+        class_ellipses: bool = False,
+        size: float | None = None,
+        legend: bool = True,
+    ) -> Self:
         """Draw the embedding.
 
         Parameters

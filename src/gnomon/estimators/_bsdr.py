@@ -2,6 +2,7 @@
 
 import warnings
 from itertools import repeat
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -19,6 +20,7 @@ from gnomon.models.bsdr.gibbs import LEAST_DRAWS, LEAST_ESS, MOST_RHAT, Sampling
 from gnomon.models.bsdr.inputs import gap_variances, latent_variances
 from gnomon.models.bsdr.predict import covariance_of_draws
 from gnomon.models.gaussian import filling
+from gnomon.typing import RowsLike
 
 # Loadings below this share of the largest are those of features that a rowwise prior switched off.
 SUPPORT_ABOVE = 0.03
@@ -29,7 +31,7 @@ class BayesianReduction(
 ):
     """A projection with its classifier or regression; transform is E[z | x]."""
 
-    def transform(self, X):
+    def transform(self, X: RowsLike) -> np.ndarray:
         """Posterior mean of the latent variables of every row, E[z | x].
 
         Parameters
@@ -44,7 +46,7 @@ class BayesianReduction(
         X = self._read(X)
         return self._project(X).astype(X.dtype, copy=False)
 
-    def posterior(self, X):
+    def posterior(self, X: RowsLike) -> LatentPosterior:
         """Posterior of the latent variables of every row, mean and covariance of z given x.
 
         Parameters
@@ -63,7 +65,7 @@ class BayesianReduction(
         Z = np.asarray(self._project(X), dtype=float)
         return LatentPosterior(Z, self._latent_covariances(X, Z))
 
-    def get_support(self, indices=False):
+    def get_support(self, indices: bool = False) -> np.ndarray:
         """Mask or indices of the features that the projection uses.
 
         Parameters
@@ -81,7 +83,7 @@ class BayesianReduction(
         mask = self.feature_relevance_ > SUPPORT_ABOVE * self.feature_relevance_.max()
         return np.flatnonzero(mask) if indices else mask
 
-    def to_arviz(self):
+    def to_arviz(self) -> Any:
         """The draws as ArviZ takes them.
 
         Returns
@@ -150,7 +152,7 @@ class BayesianReduction(
         return sampling if drawn else None
 
     def _keep(self, found: BsdrFit, dtype):
-        """Fitted attributes; those of draws are forgotten where there are none."""
+        """Fitted attributes; that the fit came to its end is kept last, by `_keep_run`."""
         self.n_components_ = found.loadings.shape[1]
         self.components_ = found.loadings.T.astype(dtype)
         self.loadings_sd_ = found.loadings_sd.T.astype(dtype)
@@ -159,8 +161,6 @@ class BayesianReduction(
         self.feature_relevance_ = found.feature_relevance
         self.weights_, self.bias_, self.weights_covariance_ = found.B[1:], found.B[0], found.C
         self._inputs, self._precisions = found.inputs, found.precisions
-        for name in ("draws_", "rhat_", "ess_"):
-            self.__dict__.pop(name, None)
         if found.draws is not None:
             self.draws_, self.rhat_, self.ess_ = found.draws
         self._warn(found)

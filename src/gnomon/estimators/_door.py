@@ -73,8 +73,11 @@ class FillsGaps(TakesRows):
 def read_data(estimator, X, *, fitting, allow_nan=True, accept_sparse=True, min_samples=1):
     """X as a float array, a CSR or CSC array, or the `Data` that it is; NaN where allowed.
 
-    Masked entries of a masked array are missing values.
+    Masked entries of a masked array are missing values. A fit begins here: what an earlier one
+    left is forgotten, so that a fit that fails leaves no mixture of two.
     """
+    if fitting:
+        forget_fit(estimator)
     if hasattr(X, "dask") and hasattr(X, "to_delayed"):
         X = _read_dask(X)
     if isinstance(X, Data):
@@ -95,6 +98,13 @@ def read_data(estimator, X, *, fitting, allow_nan=True, accept_sparse=True, min_
             "Input X contains NaN and is sparse; missing values are accepted in dense X only"
         )
     return X
+
+
+def forget_fit(estimator):
+    """Drop all fitted attributes, whose names end in an underscore."""
+    fitted = [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]
+    for name in fitted:
+        delattr(estimator, name)
 
 
 def _read_dask(X):
@@ -261,7 +271,7 @@ def check_real(name, value, *, low=-np.inf, high=np.inf, open_low=False):
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number, got {value!r} of type {type(value).__name__}")
     below = value <= low if open_low else value < low
-    if below or value > high or np.isnan(value):
+    if below or value > high or np.isnan(value):  # type: ignore[call-overload]
         bracket = "(" if open_low else "["
         raise ValueError(f"{name} == {value!r}; accepted are numbers in {bracket}{low}, {high}]")
     return float(value)

@@ -7,14 +7,17 @@ each iteration as a task of the fit. The user's plain ``callback`` works with ev
 import warnings
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from typing import Any
 
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from gnomon.estimators._door import count
 from gnomon.inference.callbacks import both
 from gnomon.inference.checkpoint import fingerprint, leaves
 from gnomon.inference.loop import Method, Run, iterate
+from gnomon.linalg.data import Data, Matrix
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -28,12 +31,31 @@ except ImportError:  # scikit-learn 1.8
         return method
 
 
+def _contents(part):
+    """The arrays and numbers of a problem, one after another; rows in blocks a block at a time."""
+    if isinstance(part, tuple):
+        for inner in part:
+            yield from _contents(inner)
+    elif isinstance(part, Matrix):
+        yield from _contents(part.X)
+    elif isinstance(part, Data):
+        yield from part.dense_blocks()
+    elif sparse.issparse(part):
+        yield from (part.shape, part.data, part.indices, part.indptr)
+    else:
+        yield part
+
+
 class IterativeFit(CallbackSupportMixin):
     """Runs a step with the user's callback; keeps n_iter_, objective_ and converged_."""
 
     callback: Any = None
 
-    def _iterate(self, method: Method, *, max_iter, tol, patience=1) -> Run:
+    def _loop(self, problem):
+        """The loop of the fit of a problem, with which a checkpoint must agree."""
+        return partial(self._iterate, problem=problem)
+
+    def _iterate(self, method: Method, *, max_iter, tol, patience=1, problem=()) -> Run:
         """The loop of `gnomon.inference.loop.iterate` with all callbacks attached."""
         if self.callback is not None and not callable(self.callback):
             raise TypeError(
@@ -45,7 +67,7 @@ class IterativeFit(CallbackSupportMixin):
             return self._with_callbacks(partial(run, method), self.callback, max_iter)
         if not method.resumes:
             return self._with_callbacks(partial(run, method), None, max_iter)
-        saved = self.callback.resume(method.start, self._fingerprint(method.start))
+        saved = self.callback.resume(method.start, self._fingerprint(method.start, problem))
         run = partial(run, method._replace(start=saved.state), objective=saved.objective)
         return self._with_callbacks(partial(run, checkpoint=self.callback), None, max_iter)
 
@@ -55,14 +77,13 @@ class IterativeFit(CallbackSupportMixin):
         with self._fit_task(max_iter) as task:
             return run(callback=callback if task is None else both(callback, task))
 
-    def _fingerprint(self, state):
-        """What a checkpoint must agree with: the class, the parameters and the start of the fit.
-
-        The start is computed from the data, so other data are told apart by it.
-        """
+    def _fingerprint(self, state, problem=()):
+        """What a checkpoint must agree with: class, parameters, start of the fit, and all data."""
         parameters = self.get_params(deep=False)
-        stable = {name: value for name, value in parameters.items() if name != "callback"}
-        return fingerprint(type(self).__name__, sorted(stable.items()), *leaves(state))
+        stable = [item for item in sorted(parameters.items()) if item[0] != "callback"]
+        return fingerprint(
+            chain([type(self).__name__], leaves(stable), leaves(state), _contents(problem))
+        )
 
     @contextmanager
     def _fit_task(self, max_iter):
@@ -80,11 +101,6 @@ class IterativeFit(CallbackSupportMixin):
 
         yield tell
         root.call_on_fit_task_end(estimator=self)
-
-    def _forget(self, *names):
-        """Drop attributes that an earlier fit may have left."""
-        for name in names:
-            vars(self).pop(name, None)
 
     def _keep_run(self, run: Run, *, max_iter):
         self.n_iter_ = len(run.objective)

@@ -25,6 +25,8 @@ UNLABELLED = -1
 # Whole numbers stored as floats are classes if there are few of them, measurements otherwise; of
 # integers, more than so many are classes with a warning.
 MOST_FLOAT_CLASSES = 20
+# Noise of an output in units of its spread, below which a prediction need not be told.
+LEAST_NOISE = 1e-6
 NO_CLASSES, NONE = np.empty(0), np.array(None)
 
 
@@ -175,10 +177,11 @@ def read_targets(y, n_samples, target="auto", weights=None) -> Targets:
     observed = np.isfinite(values)
     if not observed.any():
         return _no_targets(n_samples)
+    _check_observed(observed)
     center = _observed_means(values, observed, weights)
     scale = np.ones_like(center)
     if kind == "numeric":
-        scale = _scales(values - center, observed, weights, center)
+        center, scale = _units(values, observed, weights, center)
     coding = Coding(kind, NO_CLASSES, center, scale, one_column)
     return Targets(_standardise(values, coding), observed, coding)
 
@@ -290,12 +293,14 @@ def _types(y):
 
 
 def _absent(y):
-    """Mask of the entries that are None, NaN or the missing value of pandas."""
+    """Mask of the entries that are None, NaN, NaT or the missing value of pandas."""
     if y.dtype.kind == "O":
         # Texts among None are the common case, and one comparison of all is ten times faster.
         if _types(y) <= {str, type(None)}:
-            return np.equal(y, None).astype(bool)
+            return np.equal(y, None).astype(bool)  # type: ignore[call-overload]
         return np.array([_is_absent(value) for value in y], dtype=bool)
+    if y.dtype.kind in "mM":
+        return np.isnat(y)
     return np.isnan(y) if y.dtype.kind == "f" else np.zeros(len(y), dtype=bool)
 
 
@@ -322,12 +327,18 @@ def _as_labels(y):
     y = column_or_1d(y, warn=True)
     if _known_values(y).dtype.kind == "f":
         _check_class_numbers(_known_values(y))
-    if y.dtype.kind in "US" and "-1" in y and len(np.unique(y)) > 1:
+    _check_strings(_known_values(y))
+    return y
+
+
+def _check_strings(known):
+    """Raise where a mark of unlabelled rows has become a string, as it does in a text file."""
+    strings = {value for value in known.tolist() if isinstance(value, str)}
+    if "-1" in strings and not strings <= {"-1", "1"}:
         raise ValueError(
             "y has the string '-1' among strings; mark unlabelled rows with None "
             "or the number -1 in an array of dtype object"
         )
-    return y
 
 
 def _check_class_numbers(known):
@@ -387,6 +398,27 @@ def _as_columns(y, n_samples):
     return values, one_column
 
 
+def _check_observed(observed):
+    """Raise where an output has no known entry, of which a model could say nothing."""
+    empty = np.flatnonzero(~observed.any(axis=0))
+    if empty.size:
+        raise ValueError(
+            f"y has no known value in column {', '.join(map(str, empty[:5]))}; every output needs "
+            "at least one, drop those without"
+        )
+
+
+def _check_range(scale):
+    """Raise where variances of outputs would leave the range of numbers."""
+    low, high = np.sqrt(np.finfo(float).tiny) / LEAST_NOISE, np.sqrt(np.finfo(float).max)
+    beyond = np.flatnonzero((scale < low) | (scale > high))
+    if beyond.size:
+        raise ValueError(
+            f"y varies by {scale[beyond[0]]:.3g} in column {beyond[0]}, and its squares leave the "
+            "range of numbers; rescale y"
+        )
+
+
 def _check_indicators(values):
     if not np.isin(values[np.isfinite(values)], (0, 1)).all():
         raise ValueError("y has entries other than 0, 1 and NaN; target='multilabel' needs these")
@@ -416,17 +448,33 @@ def _known_labels(classes, names):
     return table[classes.labels]
 
 
-def _scales(residuals, observed, weights, center):
-    """Standard deviations of the outputs, 1 where an output does not vary."""
+def _units(values, observed, weights, mean):
+    """Means and standard deviations of the outputs; of one that does not vary, its value and 1."""
+    unit, residuals = _in_units(values - mean, observed)
     squares = _observed_means(residuals**2, observed, weights)
     about = squares - _observed_means(residuals, observed, weights) ** 2
-    return np.where(varies(np.sqrt(np.maximum(about, 0.0)), center), np.sqrt(squares), 1.0)
+    varying = varies(unit * np.sqrt(np.maximum(about, 0.0)), mean)
+    scale = np.where(varying, unit * np.sqrt(squares), 1.0)
+    _check_range(scale)
+    first = values[np.argmax(observed, axis=0), np.arange(len(mean))]
+    return np.where(varying, mean, first), scale
 
 
 def _observed_means(values, observed, weights):
     weights = np.ones(len(values)) if weights is None else weights
     counts = np.maximum(weights @ observed, np.finfo(float).tiny)
-    return weights @ np.where(observed, values, 0.0) / counts
+    unit, values = _in_units(values, observed)
+    return unit * (weights @ values / counts)
+
+
+def _in_units(values, observed):
+    """Powers of two (c,) near the largest entries, and entries over these, zero where unknown.
+
+    So neither sums nor squares leave the range of numbers, and no digit is lost.
+    """
+    known = np.where(observed, values, 0.0)
+    unit = np.ldexp(1.0, np.frexp(np.abs(known).max(axis=0, initial=0.0))[1] - 1)
+    return unit, known / unit
 
 
 def _standardise(values, coding):

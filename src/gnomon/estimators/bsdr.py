@@ -1,5 +1,7 @@
 """Bayesian supervised dimensionality reduction for classes and labels."""
 
+from typing import Any, Self
+
 import numpy as np
 from sklearn.base import ClassifierMixin
 
@@ -19,6 +21,7 @@ from gnomon.models.bsdr.fit import Problem, fit
 from gnomon.models.bsdr.gibbs import merge_chains
 from gnomon.models.bsdr.outputs import ClassOutputs, SignOutputs
 from gnomon.models.gaussian import filling
+from gnomon.typing import CallbackLike, OutputsLike, RowsLike, SeedLike
 
 
 class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
@@ -145,24 +148,24 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
 
     def __init__(
         self,
-        n_components=2,
+        n_components: int | str = 2,
         *,
-        prior="auto",
-        projection_prior="auto",
-        weight_prior=(1.0, 1.0),
-        latent_noise=0.1,
-        standardize=True,
-        proba="plug-in",
-        n_init="auto",
-        inference="variational",
-        n_chains=4,
-        n_draws=1000,
-        n_warmup=500,
-        max_iter=100,
-        tol=1e-4,
-        callback=None,
-        random_state=None,
-    ):
+        prior: str = "auto",
+        projection_prior: str | tuple[float, float] = "auto",
+        weight_prior: tuple[float, float] = (1.0, 1.0),
+        latent_noise: float = 0.1,
+        standardize: bool = True,
+        proba: str = "plug-in",
+        n_init: int | str = "auto",
+        inference: str = "variational",
+        n_chains: int = 4,
+        n_draws: int = 1000,
+        n_warmup: int = 500,
+        max_iter: int = 100,
+        tol: float = 0.0001,
+        callback: CallbackLike = None,
+        random_state: SeedLike = None,
+    ) -> None:
         self.n_components = n_components
         self.prior = prior
         self.projection_prior = projection_prior
@@ -180,7 +183,7 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         self.callback = callback
         self.random_state = random_state
 
-    def fit(self, X, y):
+    def fit(self, X: RowsLike, y: OutputsLike) -> Self:
         """Fit projection and classifier.
 
         Parameters
@@ -202,13 +205,13 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         require_targets(y, "BSDR")
         outputs, labelled, classes = _read_outputs(y, X.shape[0])
         problem = Problem(labelled_data(X, labelled, "BSDR"), outputs)
-        found = fit(problem, settings, self._iterate)
-        self._keep_run(found.run, max_iter=self.max_iter)
+        found = fit(problem, settings, self._loop(problem))
         self._keep(found, X.dtype)
         self.classes_, self._are_classes = classes, isinstance(outputs, ClassOutputs)
+        self._keep_run(found.run, max_iter=self.max_iter)
         return self
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: RowsLike) -> np.ndarray:
         """Probabilities of the classes, or of every label.
 
         Parameters
@@ -225,7 +228,7 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         P = self._average_probabilities(X) if drawn else self._probabilities(X)
         return np.column_stack([1.0 - P, P]) if P.shape[1] == 1 else P
 
-    def predict(self, X):
+    def predict(self, X: RowsLike) -> Any:
         """Most probable class, or the labels that are more probable than not.
 
         Parameters

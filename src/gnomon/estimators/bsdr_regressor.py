@@ -1,5 +1,7 @@
 """Bayesian supervised dimensionality reduction for numbers: Bayesian reduced-rank regression."""
 
+from typing import Any, Self
+
 import numpy as np
 from sklearn.base import RegressorMixin
 
@@ -12,6 +14,7 @@ from gnomon.models.bsdr.fit import Problem, fit
 from gnomon.models.bsdr.outputs import NumberOutputs, mask_of
 from gnomon.models.bsdr.predict import noise_without_gaps, number_variances
 from gnomon.models.gaussian import filling
+from gnomon.typing import CallbackLike, OutputsLike, RowsLike, SeedLike
 
 
 class BSDRRegressor(LabelledScore, RegressorMixin, BayesianReduction):
@@ -96,23 +99,23 @@ class BSDRRegressor(LabelledScore, RegressorMixin, BayesianReduction):
 
     def __init__(
         self,
-        n_components=2,
+        n_components: int | str = 2,
         *,
-        prior="auto",
-        projection_prior="auto",
-        weight_prior=(1.0, 1.0),
-        latent_noise=1.0,
-        standardize=True,
-        n_init="auto",
-        inference="variational",
-        n_chains=4,
-        n_draws=1000,
-        n_warmup=500,
-        max_iter=100,
-        tol=1e-4,
-        callback=None,
-        random_state=None,
-    ):
+        prior: str = "auto",
+        projection_prior: str | tuple[float, float] = "auto",
+        weight_prior: tuple[float, float] = (1.0, 1.0),
+        latent_noise: float = 1.0,
+        standardize: bool = True,
+        n_init: int | str = "auto",
+        inference: str = "variational",
+        n_chains: int = 4,
+        n_draws: int = 1000,
+        n_warmup: int = 500,
+        max_iter: int = 100,
+        tol: float = 0.0001,
+        callback: CallbackLike = None,
+        random_state: SeedLike = None,
+    ) -> None:
         self.n_components = n_components
         self.prior = prior
         self.projection_prior = projection_prior
@@ -129,7 +132,7 @@ class BSDRRegressor(LabelledScore, RegressorMixin, BayesianReduction):
         self.callback = callback
         self.random_state = random_state
 
-    def fit(self, X, y):
+    def fit(self, X: RowsLike, y: OutputsLike) -> Self:
         """Fit projection and outputs.
 
         Parameters
@@ -154,17 +157,17 @@ class BSDRRegressor(LabelledScore, RegressorMixin, BayesianReduction):
             raise ValueError("y has no known value; BSDRRegressor needs rows with numbers")
         outputs = NumberOutputs(targets.Y[known], mask_of(targets.observed[known]))
         problem = Problem(labelled_data(X, known, "BSDRRegressor"), outputs)
-        found = fit(problem, settings, self._iterate)
-        self._keep_run(found.run, max_iter=self.max_iter)
+        found = fit(problem, settings, self._loop(problem))
         self._keep(found, X.dtype)
         noise = found.noise_variance
         if has_gaps(holed):
             unseen = self._gap_covariances(holed[known]).mean(axis=0)
             noise = noise_without_gaps(noise, unseen, self.weights_)
         self._keep_units(targets.coding, noise)
+        self._keep_run(found.run, max_iter=self.max_iter)
         return self
 
-    def predict(self, X, return_std=False):
+    def predict(self, X: RowsLike, return_std: bool = False) -> Any:
         """Mean of the outputs, and their standard deviations if asked.
 
         Parameters

@@ -1,6 +1,7 @@
 """Chunks: rows known to be of one class, though not of which."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -12,7 +13,7 @@ from gnomon.models.strength.completion import Outputs, doubtful
 from gnomon.models.strength.links import content_of
 
 
-def chunks_from_pairs(pairs, n_samples):
+def chunks_from_pairs(pairs: Any, n_samples: int) -> np.ndarray:
     """Chunk ids of rows from must-link pairs, by transitive closure.
 
     Cross-validation cuts a list of pairs wrongly; ids, one per row, are cut as rows are.

@@ -1,6 +1,9 @@
 """Discriminative components by Gaussian mixtures, from labels, chunks and unlabelled rows."""
 
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import (
     BaseEstimator,
     ClassifierMixin,
@@ -47,6 +50,7 @@ from gnomon.models.dcagm import gaps
 from gnomon.models.dcagm.mixture import Mixture, by_class, log_joint, log_sum, whiten
 from gnomon.models.dcagm.weights import DEFAULTS
 from gnomon.models.gaussian import filling
+from gnomon.typing import CallbackLike, OutputsLike, RowsLike, SeedLike
 
 # Copies of a row with gaps that a fit sees, each with its gaps drawn anew and a part of its weight:
 # more cost time and predict no better (benchmarks/gaps.py --copies).
@@ -183,24 +187,24 @@ class DCAGM(
 
     def __init__(
         self,
-        n_components=2,
+        n_components: int | str = 2,
         *,
-        n_gaussians=2,
-        covariance="class",
-        objective="invariant",
-        unlabelled_weight=0.01,
-        chunk_weight=0.1,
-        em_weight=0.3,
-        ridge=3.0,
-        metric="within",
-        standardize=True,
-        batch_size=None,
-        n_init=1,
-        max_iter=100,
-        tol=1e-3,
-        callback=None,
-        random_state=None,
-    ):
+        n_gaussians: int | Any = 2,
+        covariance: str = "class",
+        objective: str = "invariant",
+        unlabelled_weight: float | str = 0.01,
+        chunk_weight: float | str = 0.1,
+        em_weight: float = 0.3,
+        ridge: float = 3.0,
+        metric: str = "within",
+        standardize: bool = True,
+        batch_size: int | None = None,
+        n_init: int | str = 1,
+        max_iter: int = 100,
+        tol: float = 0.001,
+        callback: CallbackLike = None,
+        random_state: SeedLike = None,
+    ) -> None:
         self.n_components = n_components
         self.n_gaussians = n_gaussians
         self.covariance = covariance
@@ -218,7 +222,14 @@ class DCAGM(
         self.callback = callback
         self.random_state = random_state
 
-    def fit(self, X, y, *, chunks=None, sample_weight=None):
+    def fit(
+        self,
+        X: RowsLike,
+        y: OutputsLike,
+        *,
+        chunks: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Fit the projection and the mixtures.
 
         Parameters
@@ -254,14 +265,14 @@ class DCAGM(
             classes, chunks = keep_rows(classes, index), chunks[index]
             weights = weights[index] / np.bincount(index)[index]
         names, problem = self._problem(X, classes, chunks, weights)
-        fitted = dcagm.fit(problem, settings, self._iterate)
+        fitted = dcagm.fit(problem, settings, self._loop(problem))
         self._keep(fitted, X.dtype)
         self.classes_ = names
         self._keep_head(X, classes.labels, weights)
         self._keep_run(fitted.run, max_iter=self.max_iter)
         return self
 
-    def transform(self, X):
+    def transform(self, X: RowsLike) -> np.ndarray:
         """Coordinates of the rows in the subspace, expected ones where values are missing.
 
         Parameters
@@ -275,7 +286,7 @@ class DCAGM(
         """
         return self._placed(self._read(X))[0]
 
-    def posterior(self, X):
+    def posterior(self, X: RowsLike) -> LatentPosterior:
         """Mean and covariance of the coordinates of every row, given what it observes.
 
         The coordinates of a complete row are known, and their covariance is zero. Those of a
@@ -296,7 +307,7 @@ class DCAGM(
         Z, covariance, _ = self._placed(self._read(X))
         return LatentPosterior(np.asarray(Z, dtype=float), covariance)
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: RowsLike) -> np.ndarray:
         """Probabilities of the classes given the coordinates of each row.
 
         Unless ``objective="paper"``, they are the mean of those of the mixtures and of a
@@ -319,7 +330,7 @@ class DCAGM(
         proba = with_head(L.T, Z @ head.coef + head.intercept)
         return doubted(proba, self.class_weights_, getattr(self, "class_doubt_", 0.0))
 
-    def predict_log_proba(self, X):
+    def predict_log_proba(self, X: RowsLike) -> np.ndarray:
         """Logarithms of the probabilities of the classes.
 
         Parameters
@@ -332,7 +343,7 @@ class DCAGM(
         """
         return np.log(self.predict_proba(X))
 
-    def responsibilities(self, X):
+    def responsibilities(self, X: RowsLike) -> np.ndarray:
         """Probabilities of the Gaussians given the coordinates of each row.
 
         Parameters
@@ -347,7 +358,7 @@ class DCAGM(
         L, shares = by_class(self._placed(self._read(X))[2], self.gaussian_classes_)
         return (np.exp(L - log_sum(L))[self.gaussian_classes_] * shares).T
 
-    def density_quantile(self, X):
+    def density_quantile(self, X: RowsLike) -> np.ndarray:
         """Share of training rows that lie where the mixture is thinner than at each row.
 
         A row of a class that was never labelled tends to fit none of the known ones: a value
@@ -368,7 +379,7 @@ class DCAGM(
         return np.interp(log_sum(L), self.density_quantiles_, steps)
 
     @property
-    def metric_(self):
+    def metric_(self) -> np.ndarray:
         """Mahalanobis matrix (n_features, n_features) of distances between transformed rows."""
         check_is_fitted(self)
         return self.components_.T @ self.components_
@@ -438,7 +449,6 @@ class DCAGM(
     def _keep_head(self, X, labels, weights):
         """The head of the map, but for the paper's objective."""
         self.class_head_ = None
-        self._forget("class_doubt_")
         rows = taught_rows(np.where(weights > 0, labels, -1))
         if self.objective == "invariant" and len(self.classes_) > 1:
             Z = self._on_axes(take_rows(X, rows))

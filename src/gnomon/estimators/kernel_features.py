@@ -1,7 +1,7 @@
 """Features of a kernel, after which any linear model is one in the space of the kernel."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -20,10 +20,13 @@ from gnomon.estimators._door import (
 from gnomon.exceptions import NumericalError
 from gnomon.linalg.data import Data, as_data, weighted
 from gnomon.models import kernel as kernels
+from gnomon.typing import OutputsLike, RowsLike, SeedLike
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed")
 # Those that have no negative energy, whatever the rows and the parameters.
 DEFINITE = ("linear", "rbf", "cosine", "laplacian")
+# Those whose centred values stay the same where all rows are moved.
+SHIFT_FREE = ("linear", "rbf")
 WITH_GAMMA = ("rbf", "poly", "sigmoid", "laplacian")
 
 
@@ -35,12 +38,12 @@ class Kernel(NamedTuple):
     degree: int
     coef0: float
 
-    def with_landmarks(self, X, index, landmarks) -> np.ndarray:
+    def with_landmarks(self, X: RowsLike, index: Any, landmarks: Any) -> np.ndarray:
         """Kernel (n, m) of rows with landmarks; of a precomputed one the columns of ``index``."""
         if self.kernel == "precomputed":
             return _dense(X[:, index])
         blocks, B = X.dense_blocks() if isinstance(X, Data) else [X], _rows(landmarks)
-        mean = kernels.far_mean(as_data(B)) if self.kernel == "rbf" else None
+        mean = kernels.far_mean(as_data(B)) if self.kernel in SHIFT_FREE else None
         if mean is not None:
             B, blocks = _dense(B) - mean, (_dense(rows) - mean for rows in blocks)
         K = [self._values(_rows(rows), B) for rows in blocks]
@@ -142,14 +145,14 @@ class KernelFeatures(MeasuredByKernel):
 
     def __init__(
         self,
-        kernel="rbf",
+        kernel: str | Callable[..., Any] = "rbf",
         *,
-        gamma=None,
-        degree=3,
-        coef0=1.0,
-        n_landmarks=None,
-        random_state=None,
-    ):
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1.0,
+        n_landmarks: int | None = None,
+        random_state: SeedLike = None,
+    ) -> None:
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree
@@ -157,7 +160,7 @@ class KernelFeatures(MeasuredByKernel):
         self.n_landmarks = n_landmarks
         self.random_state = random_state
 
-    def fit(self, X, y=None):
+    def fit(self, X: RowsLike, y: OutputsLike = None) -> Self:
         """Find the features of the rows.
 
         Parameters
@@ -174,7 +177,7 @@ class KernelFeatures(MeasuredByKernel):
         self.fit_transform(X)
         return self
 
-    def fit_transform(self, X, y=None):
+    def fit_transform(self, X: RowsLike, y: OutputsLike = None) -> np.ndarray:
         """Find the features of the rows, and return them.
 
         Parameters
@@ -190,7 +193,7 @@ class KernelFeatures(MeasuredByKernel):
         X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
         return self._learn(X, repeatable(self.random_state)).F.astype(X.dtype, copy=False)
 
-    def transform(self, X):
+    def transform(self, X: RowsLike) -> np.ndarray:
         """Features of every row.
 
         Parameters
@@ -227,26 +230,29 @@ class KernelFeatures(MeasuredByKernel):
         The ``most`` leading ones are enough where they are given and the kernel is positive
         definite, so that its trace is the energy of all.
         """
-        n, precomputed = X.shape[0], self.kernel == "precomputed"
-        if precomputed:
+        self.landmark_indices_ = kernels.choose_landmarks(X.shape[0], self.n_landmarks, rng)
+        if self.kernel == "precomputed":
             _check_square(X)
-        for name in ("gamma_", "landmarks_", "energies_"):
-            vars(self).pop(name, None)
-        if self.kernel in WITH_GAMMA:
-            rows = weighted(X, weights)
-            self.gamma_ = float(self.gamma or kernels.default_gamma(self.kernel, rows))
-        self.landmark_indices_ = kernels.choose_landmarks(n, self.n_landmarks, rng)
-        if not precomputed:
+        else:
             self.landmarks_ = take_rows(X, self.landmark_indices_)
-        K, most = self._kernel_with_landmarks(X), most if self.kernel in DEFINITE else None
         try:
-            found = kernels.fit_features(K, self.landmark_indices_, most, weights)
+            # Numbers out of range are found by what they lead to, and named.
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                found = self._find(X, most if self.kernel in DEFINITE else None, weights)
         except NumericalError as error:
             raise ValueError(f"X cannot be used with kernel == {self.kernel!r}: {error}") from error
         self.basis_, self.offset_ = found.map
         if found.energies is not None:
             self.energies_ = found.energies
         return found
+
+    def _find(self, X, most, weights):
+        """The features by the kernel at its width."""
+        if self.kernel in WITH_GAMMA:
+            rows = weighted(X, weights)
+            self.gamma_ = float(self.gamma or kernels.default_gamma(self.kernel, rows))
+        K = self._kernel_with_landmarks(X)
+        return kernels.fit_features(K, self.landmark_indices_, most, weights)
 
 
 def _check_square(X):
@@ -261,7 +267,12 @@ def _check_square(X):
 
 def _rows(X):
     """Rows in double precision, so that rounding adds no features; repeated entries are summed."""
-    return as_data(X).X.astype(float, copy=False)
+    X = as_data(X).X.astype(float, copy=False)
+    if not sparse.issparse(X) or X.indices.dtype == np.int32 or X.nnz > np.iinfo(np.int32).max:
+        return X
+    # scikit-learn's distances of sparse rows take short indices only.
+    index = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    return type(X)((X.data, *index), shape=X.shape)  # type: ignore[call-arg]
 
 
 def _dense(K):

@@ -1,9 +1,12 @@
 """Links among rows: a graph that survives cross-validation."""
 
 import warnings
+from collections.abc import Sequence
 from numbers import Integral
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from gnomon.estimators._door import check_option, count
@@ -11,6 +14,8 @@ from gnomon.linalg import graph
 from gnomon.models.strength import links as linked
 from gnomon.models.strength.completion import Outputs
 
+# Pairs of nodes that a third one joins: with so many a graph takes a gigabyte, and says little.
+MOST_PAIRS = 30_000_000
 # What asks for the graph of nearest rows in the place of links.
 NEIGHBOURS = "neighbours"
 
@@ -53,11 +58,18 @@ class Links:
            [0., 1., 0.]])
     """
 
-    def __init__(self, adjacency):
+    def __init__(self, adjacency: Any) -> None:
         self.adjacency = _drop_self_links(graph.undirected(_square(adjacency, "adjacency")))
 
     @classmethod
-    def from_edges(cls, pairs, *, n_nodes=None, weights=None, nodes=None):
+    def from_edges(
+        cls,
+        pairs: Any,
+        *,
+        n_nodes: int | None = None,
+        weights: ArrayLike | None = None,
+        nodes: Sequence | None = None,
+    ) -> Self:
         """Links from pairs of nodes.
 
         Parameters
@@ -91,7 +103,9 @@ class Links:
         return cls(graph.from_pairs(pairs, _read_weights(weights, len(pairs)), n_nodes))
 
     @classmethod
-    def from_edge_index(cls, edge_index, *, n_nodes=None, edge_weight=None):
+    def from_edge_index(
+        cls, edge_index: Any, *, n_nodes: int | None = None, edge_weight: Any = None
+    ) -> Self:
         """Links from an edge index of shape (2, n_edges), an array or a torch tensor.
 
         Parameters
@@ -120,7 +134,9 @@ class Links:
         return cls.from_edges(edge_index.T, n_nodes=n_nodes, weights=weights)
 
     @classmethod
-    def from_networkx(cls, graph, *, nodes=None, weight="weight"):
+    def from_networkx(
+        cls, graph: Any, *, nodes: Sequence | None = None, weight: str | None = "weight"
+    ) -> Self:
         """Links from a networkx graph, directed or not.
 
         Parameters
@@ -149,12 +165,12 @@ class Links:
         return cls.from_edges(pairs, weights=[edge[-1] for edge in edges], nodes=nodes)
 
     @classmethod
-    def colinks(cls, directed):
+    def colinks(cls, directed: Any) -> Self:
         """Links between nodes that a third one joins, the way of [LYZ09] for web pages.
 
         Two nodes are linked if another node links to both, or if both link to another. The
         directed links themselves are left out. Hubs make such a graph dense: a page with k
-        links joins k (k - 1) / 2 pairs.
+        links joins k (k - 1) / 2 pairs. More than 30 million pairs are refused.
 
         Parameters
         ----------
@@ -173,7 +189,9 @@ class Links:
                [0., 0., 1.],
                [0., 1., 0.]])
         """
-        return cls(graph.colinks(_square(directed, "directed")))
+        directed = _square(directed, "directed")
+        _check_hubs(directed)
+        return cls(graph.colinks(directed))
 
     @property
     def n_nodes(self) -> int:
@@ -190,7 +208,7 @@ class Links:
         """Sum of the weights at each node."""
         return self.adjacency.sum(axis=1)
 
-    def subset(self, sample_index) -> "Links":
+    def subset(self, sample_index: ArrayLike | None) -> "Links":
         """The links among some nodes, in the order given.
 
         Parameters
@@ -390,6 +408,16 @@ def _square(adjacency, name):
             f"{name} has negative weights, the least is {A.data.min()}; accepted are numbers >= 0"
         )
     return A
+
+
+def _check_hubs(directed):
+    """Refuse nodes that join more pairs than memory holds, before they are joined."""
+    largest, pairs = graph.joined_pairs(directed)
+    if pairs > MOST_PAIRS:
+        raise ValueError(
+            f"directed has a node with {count(largest, 'link')}; links of one kind join up to "
+            f"{pairs:,} pairs, accepted are {MOST_PAIRS:,}; leave the largest nodes out"
+        )
 
 
 def _drop_self_links(A) -> sparse.csr_array:

@@ -2,8 +2,10 @@
 
 import warnings
 from numbers import Integral, Real
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
@@ -21,6 +23,7 @@ from gnomon.estimators._fit import IterativeFit
 from gnomon.linalg.data import weighted
 from gnomon.linalg.moments import Summed, joined, moments_of
 from gnomon.models.gaussian.fit import Problem, Settings, fit
+from gnomon.typing import CallbackLike, OutputsLike, RowsLike, SeedLike
 
 SOLVERS = ("auto", "moments", "dual", "subspace", "em")
 
@@ -122,14 +125,14 @@ class PPCA(IterativeFit, LinearGaussianModel):
 
     def __init__(
         self,
-        n_components=2,
+        n_components: int | float | str = 2,
         *,
-        solver="auto",
-        max_iter=500,
-        tol=1e-7,
-        callback=None,
-        random_state=None,
-    ):
+        solver: str = "auto",
+        max_iter: int = 500,
+        tol: float = 1e-7,
+        callback: CallbackLike = None,
+        random_state: SeedLike = None,
+    ) -> None:
         self.n_components = n_components
         self.solver = solver
         self.max_iter = max_iter
@@ -137,7 +140,9 @@ class PPCA(IterativeFit, LinearGaussianModel):
         self.callback = callback
         self.random_state = random_state
 
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(
+        self, X: RowsLike, y: OutputsLike = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit the model.
 
         Parameters
@@ -158,11 +163,12 @@ class PPCA(IterativeFit, LinearGaussianModel):
         if isinstance(self.n_components, Integral):
             check_size(self.n_components, X.shape)
         problem = Problem(X, read_weights(sample_weight, X.shape[0]))
-        self._forget("moments_")
-        return self._keep(X.dtype, fit(problem, settings, self._iterate))
+        return self._keep(X.dtype, fit(problem, settings, self._loop(problem)))
 
     @available_if(_keeps_moments)
-    def partial_fit(self, X, y=None, sample_weight=None):
+    def partial_fit(
+        self, X: RowsLike, y: OutputsLike = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit the model to these rows and all that `partial_fit` was given before, exactly.
 
         Rows are not kept, only their number, mean and scatter: after the last part the model is
@@ -199,7 +205,8 @@ class PPCA(IterativeFit, LinearGaussianModel):
             moments = joined(before, moments)
         if isinstance(self.n_components, Integral):
             check_size(self.n_components, (moments.n_rows, X.shape[1]))
-        found = fit(Problem(Summed(moments)), settings._replace(solver="moments"), self._iterate)
+        problem = Problem(Summed(moments))
+        found = fit(problem, settings._replace(solver="moments"), self._loop(problem))
         self.moments_ = moments
         return self._keep(X.dtype, found)
 
@@ -222,7 +229,7 @@ class PPCA(IterativeFit, LinearGaussianModel):
         self.explained_variance_ = np.sum(W**2, axis=0) + sigma2
         self.explained_variance_ratio_ = self.explained_variance_ / found.total
         self.log_likelihood_ = found.run.objective[-1]
-        self.__dict__.pop("criterion_", None)
+        vars(self).pop("criterion_", None)
         if found.curve is not None:
             names = ("n_components", "mean", "std")
             self.criterion_ = {name: getattr(found.curve, name) for name in names}
@@ -246,7 +253,7 @@ def _check_components(value):
         return check_option("n_components", value, ("auto",))
     if not isinstance(value, Real) or isinstance(value, Integral):
         return check_integer("n_components", value, low=1)
-    if not 0 < value < 1:
+    if not 0 < value < 1:  # type: ignore[operator]
         raise ValueError(
             f"n_components == {value!r}; accepted are integers >= 1, "
             "shares of variance between 0 and 1, and 'auto'"

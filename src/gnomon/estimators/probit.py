@@ -1,5 +1,7 @@
 """The Bayesian multinomial probit classifier."""
 
+from typing import Self
+
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
@@ -15,6 +17,7 @@ from gnomon.models.bsdr.outputs import ClassOutputs
 from gnomon.models.bsdr.predict import beyond, integrated_scores
 from gnomon.models.bsdr.probit import class_probabilities
 from gnomon.models.gaussian import filling
+from gnomon.typing import CallbackLike, OutputsLike, RowsLike
 
 
 class MultinomialProbit(FillsGaps, PredictsLabels, ClassifierMixin, IterativeFit, BaseEstimator):
@@ -80,13 +83,13 @@ class MultinomialProbit(FillsGaps, PredictsLabels, ClassifierMixin, IterativeFit
     def __init__(
         self,
         *,
-        prior="entry",
-        weight_prior=(1.0, 1.0),
-        standardize=True,
-        max_iter=100,
-        tol=1e-4,
-        callback=None,
-    ):
+        prior: str = "entry",
+        weight_prior: tuple[float, float] = (1.0, 1.0),
+        standardize: bool = True,
+        max_iter: int = 100,
+        tol: float = 0.0001,
+        callback: CallbackLike = None,
+    ) -> None:
         self.prior = prior
         self.weight_prior = weight_prior
         self.standardize = standardize
@@ -94,7 +97,7 @@ class MultinomialProbit(FillsGaps, PredictsLabels, ClassifierMixin, IterativeFit
         self.tol = tol
         self.callback = callback
 
-    def fit(self, X, y):
+    def fit(self, X: RowsLike, y: OutputsLike) -> Self:
         """Fit the classifier.
 
         Parameters
@@ -117,15 +120,15 @@ class MultinomialProbit(FillsGaps, PredictsLabels, ClassifierMixin, IterativeFit
         require_classes(classes, "MultinomialProbit")
         outputs = ClassOutputs(classes.labels[classes.labelled], len(classes.names))
         problem = Problem(labelled_data(X, classes.labelled, "MultinomialProbit"), outputs)
-        found = fit(problem, settings, self._iterate)
-        self._keep_run(found.run, max_iter=self.max_iter)
+        found = fit(problem, settings, self._loop(problem))
         self._keep(found, X.dtype)
         self.classes_, self._seen_gaps = classes.names, 0.0
         if has_gaps(holed):
             self._seen_gaps = self._gap_covariances(holed[classes.labelled]).mean(axis=0)
+        self._keep_run(found.run, max_iter=self.max_iter)
         return self
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: RowsLike) -> np.ndarray:
         """Probabilities of the classes.
 
         Parameters

@@ -1,6 +1,9 @@
 """PRPCA and its relatives as a scikit-learn estimator."""
 
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from gnomon.estimators._base import LatentPosterior, LinearGaussianModel
@@ -16,13 +19,14 @@ from gnomon.estimators._door import (
 from gnomon.estimators._fit import IterativeFit
 from gnomon.estimators.links import check_sample_index, place_rows, read_links
 from gnomon.linalg.data import has_gaps
+from gnomon.models.gaussian import gaps
 from gnomon.models.relational import paper, posterior
 from gnomon.models.relational.fit import FITS, Problem, Settings, fit
 from gnomon.models.relational.model import State
 from gnomon.stats import gaussian
+from gnomon.typing import CallbackLike, GraphLike, OutputsLike, RowsLike, SeedLike
 
 # Attributes that only "learnt" has; a new fit forgets those of the last.
-LEARNT = "axes_ shared_variances_ own_variances_ smoothness_ link_gain_ permuted_link_gain_".split()
 
 
 class PRPCA(IterativeFit, LinearGaussianModel):
@@ -87,6 +91,11 @@ class PRPCA(IterativeFit, LinearGaussianModel):
     mean_ : ndarray of shape (n_features,)
         For "paper" the relational mean, in which rows with many links weigh more.
     noise_variance_ : float
+    content_components_ : ndarray of shape (n_components, n_features)
+        "paper" and "filter" with links: loadings of a row as it is, neither mixed nor smoothed,
+        along the same axes. `impute` counts with these and with the noise beside them.
+    content_noise_variance_ : float
+        "paper" and "filter" with links: noise variance of a row as it is.
     links_used_ : bool
         Whether the embedding depends on links. "learnt" does without them where a graph with
         the same links between permuted rows explains the content as well.
@@ -151,21 +160,21 @@ class PRPCA(IterativeFit, LinearGaussianModel):
 
     def __init__(
         self,
-        n_components=2,
+        n_components: int | str = 2,
         *,
-        relation="filter",
-        alpha=1.0,
-        gamma=1e-6,
-        solver="svd",
-        projection="content",
-        power=2,
-        own_components=60,
-        temper=1.0,
-        max_iter=100,
-        tol=None,
-        callback=None,
-        random_state=None,
-    ):
+        relation: str = "filter",
+        alpha: float = 1.0,
+        gamma: float | None = 1e-6,
+        solver: str = "svd",
+        projection: str = "content",
+        power: int = 2,
+        own_components: int = 60,
+        temper: float = 1.0,
+        max_iter: int = 100,
+        tol: float | None = None,
+        callback: CallbackLike = None,
+        random_state: SeedLike = None,
+    ) -> None:
         self.n_components = n_components
         self.relation = relation
         self.alpha = alpha
@@ -180,7 +189,14 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         self.callback = callback
         self.random_state = random_state
 
-    def fit(self, X, y=None, *, links=None, sample_index=None):
+    def fit(
+        self,
+        X: RowsLike,
+        y: OutputsLike = None,
+        *,
+        links: GraphLike = None,
+        sample_index: ArrayLike | None = None,
+    ) -> Self:
         """Fit the model.
 
         Parameters
@@ -204,9 +220,17 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         A = None if links is None else read_links(links, n, sample_index).adjacency
         index = check_sample_index(np.arange(n) if sample_index is None else sample_index, n_rows=n)
         check_size(self.n_components, X.shape)
-        return self._keep(X.dtype, index, fit(Problem(X, A), settings, self._iterate))
+        problem = Problem(X, A)
+        return self._keep(X.dtype, index, fit(problem, settings, self._loop(problem)))
 
-    def fit_transform(self, X, y=None, *, links=None, sample_index=None):
+    def fit_transform(
+        self,
+        X: RowsLike,
+        y: OutputsLike = None,
+        *,
+        links: GraphLike = None,
+        sample_index: ArrayLike | None = None,
+    ) -> np.ndarray:
         """Fit the model and embed its rows, with their links.
 
         Parameters
@@ -225,7 +249,9 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         self.fit(X, y, links=links, sample_index=sample_index)
         return self.transform(X, links=links, sample_index=sample_index)
 
-    def transform(self, X, links=None, sample_index=None):
+    def transform(
+        self, X: RowsLike, links: GraphLike = None, sample_index: ArrayLike | None = None
+    ) -> np.ndarray:
         """Embed rows by their content, their links, or both.
 
         Parameters
@@ -246,7 +272,9 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         nodes = self._nodes(X.shape[0], links, sample_index)
         return self._embed(X, nodes, self.temper).astype(X.dtype, copy=False)
 
-    def posterior(self, X, links=None, sample_index=None):
+    def posterior(
+        self, X: RowsLike, links: GraphLike = None, sample_index: ArrayLike | None = None
+    ) -> LatentPosterior:
         """Posterior of the latent variables of every row.
 
         Parameters
@@ -273,7 +301,13 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         covariances = variances[:, :, None] * np.eye(q)
         return LatentPosterior(self._embed(X, nodes, noise_factor=1.0), covariances)
 
-    def score(self, X, y=None, links=None, sample_index=None):
+    def score(
+        self,
+        X: RowsLike,
+        y: OutputsLike = None,
+        links: GraphLike = None,
+        sample_index: ArrayLike | None = None,
+    ) -> float:
         """Average log density of the rows, together with the links among them.
 
         Parameters
@@ -299,7 +333,14 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         A = read_links(links, X.shape[0], sample_index).adjacency
         return self._log_density(self._center(X), A) / X.shape[0]
 
-    def impute(self, X, links=None, sample_index=None, *, return_std=False):
+    def impute(
+        self,
+        X: RowsLike,
+        links: GraphLike = None,
+        sample_index: ArrayLike | None = None,
+        *,
+        return_std: bool = False,
+    ) -> Any:
         """Rows with their missing values replaced by their means given what is observed.
 
         Parameters
@@ -323,10 +364,10 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         X = self._read(X)
         nodes = self._nodes(X.shape[0], links, sample_index)
         check_dense(X)
-        state, gaps = self._relational(), np.isnan(X)
+        state, missing = self._relational(), np.isnan(X)
         filled, _ = posterior.fill_new(state, X.astype(float) - self.mean_, nodes)
-        values = np.where(gaps, (filled + self.mean_).astype(X.dtype), X)
-        return (values, posterior.gap_deviations(state, gaps, nodes)) if return_std else values
+        values = np.where(missing, (filled + self.mean_).astype(X.dtype), X)
+        return (values, posterior.gap_deviations(state, missing, nodes)) if return_std else values
 
     def _settings(self):
         """Checked parameters, as the model takes them."""
@@ -346,14 +387,15 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         )
 
     def _keep(self, dtype, index, found):
-        for name in LEARNT:
-            self.__dict__.pop(name, None)
         self.mean_ = np.asarray(found.mean, dtype=dtype)
         self.components_ = np.ascontiguousarray(found.view.W.T.astype(dtype))
         self.noise_variance_ = float(found.view.sigma2)
         self.links_used_ = found.links_used
         self.sample_index_ = index
         self.training_scores_ = found.coordinates.astype(dtype, copy=False)
+        if found.content is not None:
+            self.content_components_ = np.ascontiguousarray(found.content.W.T.astype(dtype))
+            self.content_noise_variance_ = float(found.content.sigma2)
         if found.state is not None:
             self.axes_ = np.ascontiguousarray(found.state.U.T.astype(dtype))
             self.shared_variances_, self.own_variances_ = found.state.a, found.state.c
@@ -403,7 +445,14 @@ class PRPCA(IterativeFit, LinearGaussianModel):
             return float(gaussian.log_density(rows, *view).sum())
         if self.relation == "filter":
             return paper.filtered_log_density(view, rows, A, self.power)
-        return paper.log_density(view, rows, A, self.alpha, self.gamma)
+        return paper.log_density(view, rows, A, self.alpha, self.gamma)  # type: ignore[arg-type]
+
+    def _content_state(self):
+        """What fills gaps: the model of rows as they are, where links mix or smooth them."""
+        if not hasattr(self, "content_components_"):
+            return self._state()
+        W, mean = self.content_components_.T.astype(float), np.asarray(self.mean_, dtype=float)
+        return gaps.State(W, mean, np.array([self.content_noise_variance_]))
 
     def _view(self):
         """Loadings of a row without links, own axes included, and its noise variance."""

@@ -5,18 +5,31 @@ pickles: one array per leaf, the objective so far, and a fingerprint of the prob
 written beside its place and moved there, so that a crash leaves the old file or the new one.
 """
 
+import errno
+import glob
 import hashlib
 import os
 import secrets
+import stat
+from collections.abc import Iterable
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 # Number of the layout of the file; another one is refused.
 FORMAT = 1
 HEADER = ("format", "fingerprint", "objective")
+# Errors of a write that do not say which file it was: a full disk, a quota, a limit on sizes.
+NO_ROOM = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
+# Bytes of the random part of a temporary name: two processes never choose the same.
+TOKEN = 8
 
 
 class Saved(NamedTuple):
@@ -47,21 +60,22 @@ def load(path, like, fingerprint: str) -> Saved:
     if str(arrays["fingerprint"]) != fingerprint or int(arrays["format"]) != FORMAT:
         raise ValueError(
             f"checkpoint {str(path)!r} belongs to other data, parameters, another start or "
-            "version; remove it or give another path; a random start needs a random_state"
+            "version (data are rows, outputs, weights and links, in their order); remove it or "
+            "give another path; a random start needs a random_state"
         )
     values = (arrays[name] for name in names)
     return Saved(_rebuild(like, values), arrays["objective"].tolist())
 
 
-def fingerprint(*parts) -> str:
-    """A digest of arrays and of anything with a stable repr."""
+def fingerprint(parts: Iterable) -> str:
+    """A digest of arrays, one at a time, of functions by name, of all else by its repr."""
     digest = hashlib.sha256()
     for part in parts:
-        if isinstance(part, np.ndarray):
+        if isinstance(part, np.ndarray) and part.dtype != object:
             digest.update(f"{part.dtype}{part.shape}".encode())
-            digest.update(np.ascontiguousarray(part).tobytes())
+            digest.update(np.ascontiguousarray(part).view(np.uint8).data)
         else:
-            digest.update(repr(part).encode())
+            digest.update(str(getattr(part, "__qualname__", repr(part))).encode())
     return digest.hexdigest()
 
 
@@ -89,22 +103,73 @@ def _rebuild(like, values):
 def atomic_file(path):
     """A binary file that takes the place of ``path`` when the block ends without an error.
 
-    After a crash or on a full disk the old file is still there, and no other is left behind.
+    After a crash or on a full disk the old file is still there, and no other is left behind; what
+    a kill leaves is removed by the next write. The rights of the old file stay, and a symbolic
+    link stays one. A device or a pipe is written to as it is.
     """
-    path = Path(path)
-    temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}"
+    place = Path(os.path.realpath(path))
+    old = place.stat() if place.exists() else None
+    if old is not None and not stat.S_ISREG(old.st_mode):
+        with open(place, "wb") as file:
+            yield file
+        return
+    _remove_leftovers(place)
+    temporary = place.parent / f".{place.name}.{secrets.token_hex(TOKEN)}"
     try:
-        with open(temporary, "xb") as file:
+        with open(temporary, "xb", opener=None if old is None else _private) as file, _held(file):
             yield file
             file.flush()
+            _take_rights(temporary, old)
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+            if os.name == "posix":
+                os.replace(temporary, place)
+        if os.name != "posix":
+            os.replace(temporary, place)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and str(error.filename) == str(temporary):
+        if isinstance(error, OSError) and (
+            str(error.filename) == str(temporary) or error.errno in NO_ROOM
+        ):
             error.filename = str(path)
         raise
-    _sync_directory(path.parent)
+    _sync_directory(place.parent)
+
+
+def _private(name, flags):
+    return os.open(name, flags, 0o600)
+
+
+def _take_rights(temporary, old):
+    """Give a file the rights of the one that it replaces, and its owner where that is allowed."""
+    if old is not None:
+        with suppress(OSError, AttributeError):
+            os.chown(temporary, old.st_uid, old.st_gid)
+        os.chmod(temporary, stat.S_IMODE(old.st_mode))
+
+
+@contextmanager
+def _held(file):
+    """A lock on a file while it is written, by which others know that somebody does."""
+    with suppress(OSError):
+        if fcntl is not None:
+            fcntl.flock(file, fcntl.LOCK_EX)
+    yield
+
+
+def _remove_leftovers(place):
+    """Remove what a killed process left beside a file: nobody holds the lock on it."""
+    pattern = f".{glob.escape(place.name)}.{'[0-9a-f]' * 2 * TOKEN}"
+    for leftover in glob.glob(pattern, root_dir=place.parent, include_hidden=True):
+        with suppress(OSError):
+            if fcntl is not None and not (place.parent / leftover).is_symlink():
+                with open(place.parent / leftover, "rb", opener=_at_once) as file:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    os.unlink(place.parent / leftover)
+
+
+def _at_once(name, flags):
+    """Open without waiting, as a pipe would make one."""
+    return os.open(name, flags | os.O_NONBLOCK)
 
 
 def write_atomically(path, content: bytes) -> Path:

@@ -72,7 +72,10 @@ def iterate(
     for n_iter in range(len(history) + 1, max_iter + 1):
         state, value = method.step(state)
         if not np.isfinite(value):
-            raise NumericalError(f"the objective is {value} at iteration {n_iter}")
+            raise NumericalError(
+                f"the objective is {value} at iteration {n_iter}: numbers left their range; "
+                "rescale X or y where they are huge or tiny"
+            )
         history.append(float(value))
         converged = _is_settled(method, state, history, tol, patience)
         if converged:
@@ -141,7 +144,7 @@ def squarem(method: Method, pack: Pack, unpack: Unpack) -> Method:
         curvature = np.linalg.norm(v)
         if curvature <= np.finfo(float).eps * np.linalg.norm(x1):
             return second, objective
-        length = -max(1.0, np.linalg.norm(r) / curvature)
+        length = -max(1.0, np.linalg.norm(r) / curvature)  # type: ignore[operator]
         image, reached = _try_vector(method.step, unpack, x - 2 * length * r + length**2 * v)
         if reached < objective or not np.isfinite(reached):
             image = second

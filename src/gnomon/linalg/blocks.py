@@ -4,6 +4,7 @@ A memory map is an array like any other and needs nothing of this. A dask array 
 chunks are: products run there, and only their small results travel.
 """
 
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter, matmul, methodcaller
 
@@ -223,4 +224,30 @@ def _loaded(k, load):
     if not np.isfinite(float(first.sum())):
         raise ValueError(f"loaders[{k}] returns NaN or infinity; accepted are finite numbers")
     dtype = np.float32 if first.dtype == np.float32 else np.float64
-    return Loaded(load, first.shape, dtype)
+    return Loaded(_Loader(k, load, first.shape, _checksum(first)), first.shape, dtype)
+
+
+class _Loader:
+    """Calls a loader, and refuses other rows than it returned at first."""
+
+    def __init__(self, k, load, shape, checksum):
+        self.k, self.load, self.shape, self.checksum = k, load, shape, checksum
+
+    def __call__(self):
+        rows = self.load()
+        if np.shape(rows) != self.shape or _checksum(rows) != self.checksum:
+            raise ValueError(
+                f"loaders[{self.k}] returns other rows than at its first call; accepted are "
+                "functions that return the same numbers each time"
+            )
+        return rows
+
+
+def _checksum(rows) -> int:
+    """A number that other entries, or the same in another order, change."""
+    if not sparse.issparse(rows):
+        return zlib.crc32(np.ascontiguousarray(rows).data)
+    rows, total = sparse.csr_array(rows), 0  # type: ignore[call-overload]
+    for part in (rows.indptr, rows.indices, rows.data):
+        total = zlib.crc32(part.data, total)
+    return total

@@ -29,7 +29,7 @@ class Data(LinearOperator):
     """A row per sample and a column per feature, known by its products."""
 
     def __init__(self, dtype, shape, n_samples=None):
-        super().__init__(np.dtype(dtype), shape)
+        super().__init__(np.dtype(dtype), shape)  # type: ignore[call-arg]
         self.n_samples = shape[0] if n_samples is None else n_samples
 
     @property
@@ -299,14 +299,17 @@ def has_gaps(X) -> bool:
         return bool(np.isnan(np.sum(X)))
 
 
-def check_spread(total):
-    """Squared norm of centred X, refused where it is zero or out of the range of numbers."""
-    if total < 1e6 * np.finfo(float).tiny:
+def check_spread(total, dtype=float):
+    """Squared norm of centred X, refused where it is zero or out of the range of its numbers.
+
+    Products are in the dtype of X: those of single precision end at 1e-38 and at 3e38.
+    """
+    if total < 1e6 * np.finfo(dtype).tiny:
         raise ValueError(
             "X has no variation: all rows are equal, or their squared differences are too small "
             "for numbers; accepted are rows that differ, rescale X if they do"
         )
-    if not np.isfinite(total):
+    if not total <= np.finfo(dtype).max:
         raise ValueError("X has entries whose squares leave the range of numbers; rescale X")
     return total
 

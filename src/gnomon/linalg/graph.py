@@ -65,6 +65,16 @@ def colinks(directed) -> sparse.csr_array:
     return A
 
 
+def joined_pairs(directed) -> tuple[int, int]:
+    """The most links of one kind that a node has, and a bound on the pairs that `colinks` joins."""
+    D = without_loops(directed)
+    ends = D.nonzero()
+    degrees = [np.bincount(end, minlength=D.shape[0]).astype(float) for end in ends]
+    pairs = sum(float((k * (k - 1) / 2).sum()) for k in degrees)
+    n = D.shape[0]
+    return int(max(k.max() for k in degrees)), int(min(pairs, n * (n - 1) / 2))
+
+
 def from_pairs(pairs, weights, n) -> sparse.coo_array:
     """Each pair once, with the largest of its weights; a sparse array would add them up."""
     low, high = pairs.min(axis=1), pairs.max(axis=1)

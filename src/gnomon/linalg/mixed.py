@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gnomon.linalg.data import BLOCK_ENTRIES, Centered, Data, Matrix, row_norms, row_slices
+from gnomon.linalg.data import BLOCK_ENTRIES, Centered, Data, Matrix, row_norms, row_slices, slices
 
 # An entry of a product of two sparse arrays costs about as much as this many of a dense one.
 SPARSE_PRODUCT = 20
@@ -28,14 +28,23 @@ class Mixed(Data):
         content = self.X.X if isinstance(self.X, Centered) else self.X
         if self.is_sparse and isinstance(content, Matrix):
             return self._norms_of_sparse(content.X)
-        # An identity of some columns at a time, so that R X is never formed.
-        total = np.zeros(self.shape[0])
-        width = max(1, 8 * BLOCK_ENTRIES // max(self.shape))
-        for start in range(0, self.n_features, width):
-            stop = min(start + width, self.n_features)
-            columns = self @ np.eye(self.n_features, stop - start, -start, dtype=self.dtype)
-            total += row_norms(columns)
-        return total
+        return sum(row_norms(columns) for _, columns in self._columns())
+
+    def gram(self):
+        # Rows that are mixed twice reach all others by way of a hub, and R R is dense.
+        if not isinstance(self.X, Mixed):
+            return super().gram()
+        total = np.empty((self.n_features, self.n_features))
+        for which, columns in self._columns():
+            total[:, which] = self._rmatmat(columns)
+        return (total + total.T) / 2
+
+    def _columns(self):
+        """Some columns of R X at a time, by products with an identity, so that it is not formed."""
+        d = self.n_features
+        for which in slices(d, max(1, 8 * BLOCK_ENTRIES // max(self.shape))):
+            size = which.stop - which.start
+            yield which, self._matmat(np.eye(d, size, -which.start, dtype=self.dtype))
 
     def _norms_of_sparse(self, X):
         R, d = self.R.tocsr(), self.n_features
@@ -56,8 +65,11 @@ class Mixed(Data):
 
     def rows(self, mask):
         R, X = self.R.tocsr()[mask], self.X
-        # A few rows reach a few others: mixing them at once touches these alone.
-        return Mixed(R @ X.R, X.X) if isinstance(X, Mixed) else Mixed(R, X)
+        if not isinstance(X, Mixed):
+            return Mixed(R, X)
+        # Rows that reach few others are mixed at once, which touches these alone.
+        reached = np.diff(X.R.tocsr().indptr)[R.indices].sum()
+        return Mixed(R @ X.R, X.X) if reached <= X.R.nnz else Mixed(R, X)
 
     def as_float32(self):
         X = self.X.as_float32()

@@ -106,13 +106,18 @@ def nystrom_map(K_landmarks, K, weights=None) -> FeatureMap:
 
 def _positive(K, most=None):
     """Eigenpairs of a symmetric matrix of positive energy, descending, at most so many."""
+    if not np.isfinite(K.sum()):
+        raise NumericalError("values of the kernel leave the range of numbers; rescale X")
     n = len(K)
     leading = None if most is None or most >= n else (n - most, n - 1)
     with one_thread if n <= MOST_EXACT else nullcontext():
         values, U = eigh((K + K.T) / 2, subset_by_index=leading)
     kept = values > RANK_SHARE * max(values[-1], 0.0)
     if not kept.any():
-        raise NumericalError("the kernel of the rows has no energy once it is centred")
+        raise NumericalError(
+            "the kernel of the rows has no energy once it is centred: they are equal, or closer "
+            "than numbers tell; rescale X if they differ"
+        )
     return values[kept][::-1], fix_signs(U[:, kept][:, ::-1])
 
 
@@ -139,6 +144,8 @@ def default_gamma(kernel, X: Data) -> float:
         typical = 2 * center(X)[1].squared_norm / X.n_samples
     else:
         typical = X.squared_norm / X.n_samples
+    if not typical < np.inf or 0 < typical < 1e6 * np.finfo(float).tiny:
+        raise NumericalError("distances of its rows leave the range of numbers; rescale X")
     return 1 / typical if typical > 0 else 1.0
 
 

@@ -3,17 +3,20 @@
 The work is in `commands`, imported when needed.
 """
 
+import codecs
 import inspect as signatures
+import io
 import json
 import signal
 import sys
+import unicodedata
 import warnings
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import Annotated
 
-from gnomon.exceptions import how_to_install
+from gnomon.exceptions import how_to_install, visible
 
 try:
     import typer
@@ -130,7 +133,7 @@ def _reads_table(command):
     place = [parameter.name for parameter in own].index("reading")
     empty = own.pop(place)
     own[place:place] = [empty.replace(name=n, annotation=kind) for n, kind in READING.items()]
-    with_options.__signature__ = signatures.Signature(own)
+    with_options.__signature__ = signatures.Signature(own)  # type: ignore[attr-defined]
     return with_options
 
 
@@ -394,7 +397,17 @@ def demo(
 def main():
     """The entry point of the command line."""
     signal.signal(signal.SIGTERM, _terminate)
+    codecs.register_error("gnomon.plain", _plain)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="gnomon.plain")
     app()
+
+
+def _plain(error):
+    """Signs that a terminal does not know by their nearest ones: R2 for R with a small 2."""
+    signs = unicodedata.normalize("NFKD", error.object[error.start : error.end])
+    return "".join(sign if sign.isascii() else "?" for sign in signs), error.end
 
 
 class Terminated(BaseException):
@@ -423,6 +436,7 @@ class Console:
     def say(self, text):
         """A line for people."""
         if self.is_talking:
+            text = visible(text, keep="\n")
             self._err.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def wrote(self, path):
@@ -434,7 +448,7 @@ class Console:
         """The outcome: two columns for people, JSON for programs."""
         if self.as_json:
             whole = pairs | (extra or {}) | {"notes": self.notes, "files": self.files}
-            print(json.dumps(whole, ensure_ascii=False, default=str, indent=2))
+            print(json.dumps(whole, default=str, indent=2))
         elif not self.quiet:
             self._table(pairs)
 
@@ -443,7 +457,7 @@ class Console:
         if self.as_json:
             self.result(values)
         elif not self.quiet:
-            print(text)
+            print(visible(text, keep="\n"))
 
     @property
     def is_talking(self) -> bool:
@@ -456,7 +470,7 @@ class Console:
 
         width = max(map(len, pairs)) + 2
         for name, value in pairs.items():
-            lines = str(value).replace("\n", "\n" + " " * width)
+            lines = visible(str(value), keep="\n").replace("\n", "\n" + " " * width)
             line = Text.assemble((name.ljust(width), "bold"), lines)
             _screen().print(line, soft_wrap=True)
 
@@ -466,8 +480,11 @@ class Console:
         if not (self.is_talking and self._err.is_terminal):
             yield lambda text: None
             return
-        with self._err.status(title) as status:
-            yield lambda text: status.update(f"{title} {text}")
+        from rich.text import Text
+
+        title = visible(title)
+        with self._err.status(Text(title)) as status:
+            yield lambda text: status.update(Text(f"{title} {visible(text)}"))
 
     @contextmanager
     def warnings_as_notes(self):
@@ -525,5 +542,5 @@ def explain(error) -> str:
 
 def _leave(text, code):
     if text:
-        print(text, file=sys.stderr)
+        print(visible(text), file=sys.stderr)
     raise SystemExit(code)

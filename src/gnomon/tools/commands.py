@@ -21,7 +21,7 @@ from gnomon.tools.dimension import DimensionChoice
 from gnomon.tools.prepare import PreparedTable, Question, fill_gaps
 from gnomon.tools.recipe import apply
 from gnomon.tools.report.page import Subject, write_report
-from gnomon.tools.tables import open_table
+from gnomon.tools.tables import TEXTS, open_table, suffix_of
 
 # What of a score a model file keeps.
 SCORE = ("of", "name", "value", "low", "high", "n_rows", "control", "baseline")
@@ -55,11 +55,16 @@ def fit(console, *, path, out, reading, asked, time_limit=None):
     """Fit a model to a table; write embedding, predictions, model and report."""
     until, asked = _deadline(time_limit), prepare.read_question(asked)
     folder = write.place(path, out)
+    write.check_folder_apart(folder, path, asked.links)
     table, ready, asked = _prepared(console, path, asked, **reading)
     model, X, choice = _fitted(console, asked, ready, until)
+    earlier = write.earlier_results(folder)
     subject = _written(console, folder, model, table, ready, asked, X, until)
     subject.choice = choice
-    _conclude(console, subject, _write_report(console, folder / write.REPORT, subject))
+    report_path = _write_report(console, folder / write.REPORT, subject)
+    # Not before: on a full disk what was there stays.
+    write.remove(earlier, console.files)
+    _conclude(console, subject, report_path)
 
 
 def _deadline(time_limit):
@@ -113,7 +118,7 @@ def _watch(tell, n_iter, until):
 
 def _written(console, folder, model, table, ready, asked, X, until):
     """Write model, embedding and predictions; the subject of the report, scored."""
-    write.clear(write.make_folder(folder))
+    write.make_folder(folder)
     file, suffix = folder / write.MODEL, write.suffix_for(table.path)
     console.wrote(prepare.save_fit(model, file, ready, asked, _facts(table, ready)))
     more = {} if ready.y is None else prepare.target_columns(asked, ready.y)
@@ -183,7 +188,7 @@ def transform(console, *, model_path, path, out, reading, links=None):
     """Write the embedding of a table."""
     saved, _, X, ids = _opened(console, model_path, path, reading)
     graph = prepare.graph_of(saved, links, ids, console.note)
-    out = out or write.named_after(path, "embedding")
+    out = _apart(out or write.named_after(path, "embedding"), model_path, path, links)
     _write(console, out, write.embedding_batches(saved.model, X, ids, graph=graph), len(ids))
 
 
@@ -195,7 +200,7 @@ def predict(console, *, model_path, path, out, reading, links=None):
         raise TableError(
             f"{type(saved.model).__name__} predicts nothing; fit a model with --target"
         )
-    out = out or write.named_after(path, "predictions")
+    out = _apart(out or write.named_after(path, "predictions"), model_path, path, links)
     what = {"kind": saved.asked.task, "names": saved.asked.targets, "graph": graph}
     _write(console, out, write.prediction_batches(saved.model, X, ids, **what), len(ids))
 
@@ -212,8 +217,12 @@ def impute(console, *, model_path, path, out, reading, beyond_range):
         fillings = write.fillings(saved.recipe, table, *imputed, within_range=not beyond_range)
     n_gaps = sum(filling.n_gaps for filling in fillings.values())
     console.say(f"{count(n_gaps, 'gap')} filled")
-    out = out or write.named_after(path, "filled")
-    _write(console, out, [write.imputed_columns(saved.recipe, table, fillings)], len(X))
+    out = _apart(out or write.named_after(path, "filled"), model_path, path)
+    # Cells of a text file go to another as they are; only what comes from elsewhere is guarded.
+    copied = write.is_text(out) and suffix_of(path) in TEXTS
+    columns = write.imputed_columns(saved.recipe, table, fillings, to_text=copied)
+    how = {"separator": table.reading.separator, "guarded": False} if copied else {}
+    _write(console, out, [columns], len(X), **how)
 
 
 def _opened(console, model_path, path, reading):
@@ -227,9 +236,15 @@ def _opened(console, model_path, path, reading):
     return saved, table, X, prepare.row_names(table, known, X.shape[0])
 
 
-def _write(console, out, batches, n_rows):
+def _apart(out, *inputs):
+    """Where to write, if that is none of the files that are read."""
+    write.check_apart(out, *inputs)
+    return out
+
+
+def _write(console, out, batches, n_rows, **how):
     with console.stage(f"writing {out}"):
-        written = write.write_batches(out, batches)
+        written = write.write_batches(out, batches, **how)
     if str(out) != "-":
         console.wrote(written)
         console.result({"rows": n_rows, "written": str(written)})
@@ -242,13 +257,15 @@ def compare(console, *, path, out, reading, asked, components, models, time_limi
         raise TableError("compare scores by the target; name its column with --target")
     sizes = [prepare.read_number("--components", part, int) for part in components.split(",")]
     until = _deadline(time_limit)
+    if out is not None:
+        write.check_folder_apart(out, path, asked.links)
     _, ready, asked = _prepared(console, path, asked, **reading)
     names = None if models is None else [name.strip() for name in models.split(",")]
     left = None if time_limit is None else max(until.left, MOMENT)
     result = _compared(console, ready, asked.seed, sizes, models=names, time_limit=left)
     if out is not None:
         columns = {name: [getattr(row, name) for row in result.rows] for name in COMPARED}
-        console.wrote(write.write_batches(write.make_folder(out) / "comparison.csv", [columns]))
+        console.wrote(write.write_batches(write.make_folder(out) / write.COMPARISON, [columns]))
     figures = dict(zip(("value", "low", "high"), result.expected, strict=True))
     plain = {"recommendation": result.recommendation, "expected": figures, "code": result.code}
     console.text(str(result), plain)
@@ -274,6 +291,7 @@ def _compared(console, ready, seed, sizes, **options):
 def report(console, *, model_path, path, out, reading, links=None, time_limit=None):
     """Write the report of a model on a table."""
     until = _deadline(time_limit)
+    out = _apart(out or Path(write.REPORT), model_path, path, links)
     saved = prepare.load_fit(model_path)
     with console.stage(f"reading {path}"):
         table = prepare.open_for(saved, path, console.note, **reading)
@@ -282,10 +300,12 @@ def report(console, *, model_path, path, out, reading, links=None, time_limit=No
     X = fill_gaps(saved.model, ready.X, saved.recipe, console.note)
     if graph is not None:
         ready = ready._replace(links=graph.links.subset(graph.nodes))
-    score = _score(console, saved.model, X, ready, asked, until)
+    # Folds are fitted anew, as the model was: without its links they would be of another one.
+    scored = graph is not None or "nodes" not in saved.notes
+    score = _score(console, saved.model, X, ready, asked, until) if scored else None
     subject = Subject.of(saved.model, table, ready, asked, X, graph, note=console.note)
     subject.score, subject.model_path = score, model_path
-    _conclude(console, subject, _write_report(console, out or Path(write.REPORT), subject))
+    _conclude(console, subject, _write_report(console, out, subject))
 
 
 def label(console, *, path, out, reading, asked, shown, model, seed, port, browser):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -23,6 +23,7 @@ from gnomon.tools.compare.scoring import (
     row_splits,
 )
 from gnomon.tools.compare.trials import Settings, chosen_sizes, ended, pooled, score_candidates
+from gnomon.typing import OutputsLike, RowsLike
 
 CRITERIA = ("auto", "likelihood", "evidence", "prediction")
 AXES = {
@@ -112,19 +113,19 @@ class DimensionChoice(NamedTuple):
 
 
 def choose_dimension(
-    X,
-    y=None,
+    X: RowsLike,
+    y: OutputsLike = None,
     *,
-    models=None,
-    n_components=None,
-    criterion="auto",
-    cv=5,
-    target="auto",
-    time_limit=None,
-    n_jobs=None,
-    progress="auto",
-    random_state=0,
-):
+    models: Any = None,
+    n_components: Sequence[int] | None = None,
+    criterion: str = "auto",
+    cv: Any = 5,
+    target: str = "auto",
+    time_limit: float | None = None,
+    n_jobs: int | None = None,
+    progress: bool | str = "auto",
+    random_state: int = 0,
+) -> DimensionChoice:
     """Choose the number of components by a criterion against it, for several models.
 
     Parameters
@@ -280,4 +281,4 @@ def _filled(X, q, until):
 
 def _scored_row(kind, key, sums):
     low, high = interval(kind, sums)
-    return DimensionRow(*key, mean_score(kind, sums), (high - low) / (2 * 1.96))
+    return DimensionRow(*key, mean_score(kind, sums), (high - low) / (2 * 1.96))  # type: ignore[call-arg]

@@ -22,8 +22,11 @@ from gnomon.tools import pipelines
 
 # Objectives are long lists of numbers: as an array they are exact and small.
 LONG_LIST = 16
-# What watches a fit is no part of the model.
+# What watches a fit is no part of the model: attributes, and a parameter, which is None in a file.
 NOT_FITTED = ("_skl_callbacks", "_parent_callback_ctx")
+WATCHING = ("callback",)
+# Bytes that all arrays of strings of a file may take: each entry has room for the longest one.
+MOST_STRING_BYTES = 2**30
 # Booleans, integers and floats of so many bytes are what safetensors holds.
 STORED_KINDS = "biuf"
 # Bytes of a number: wider ones differ between machines.
@@ -106,6 +109,10 @@ class Encoder:
             return {"time": self._numbers(array.view(np.int64)), "dtype": array.dtype.str}
         if kind not in "UO":
             raise ModelFileError(f"{where} is {_describe(array)}; numbers and strings are accepted")
+        if kind == "U" and array.nbytes > MOST_STRING_BYTES:
+            raise ModelFileError(
+                f"{where} is an array of strings of {array.nbytes:,} bytes, which no file holds"
+            )
         items = [self.encode(item, f"an entry of {where}") for item in array.ravel().tolist()]
         return {"strings" if kind == "U" else "objects": items, "shape": list(array.shape)}
 
@@ -177,7 +184,7 @@ class Decoder:
     """
 
     def __init__(self, arrays, removed=MappingProxyType({})):
-        self.arrays, self.removed = arrays, removed
+        self.arrays, self.removed, self.room = arrays, removed, MOST_STRING_BYTES
         self.from_scikit_learn: set[str] = set()
         self.rules = {
             "float": self._float,
@@ -236,9 +243,19 @@ class Decoder:
         items = self._items(node[tag])
         if dtype is str and not all(isinstance(item, str) for item in items):
             raise ModelFileError("the file holds an array of strings with other entries in it")
+        if dtype is str:
+            self._take_room(items)
         flat = np.empty(len(items), dtype=object)
         flat[:] = items
         return flat.reshape(node["shape"]).astype(dtype)
+
+    def _take_room(self, texts):
+        """Refuse strings of which one is so long that an array of them fills the memory."""
+        self.room -= _string_bytes(texts)
+        if self.room < 0:
+            raise ModelFileError(
+                f"holds arrays of strings that take more than {MOST_STRING_BYTES:,} bytes"
+            )
 
     def _sparse(self, node):
         names = SPARSE_PARTS[node["sparse"]]
@@ -289,6 +306,11 @@ class Decoder:
         return {name: value for name, value in params.items() if name not in gone}
 
 
+def _string_bytes(texts):
+    """What an array of strings takes: NumPy has four bytes for each sign of the longest one."""
+    return 4 * len(texts) * max(map(len, texts), default=0)
+
+
 def encode_float(value):
     """A float as JSON has it; what JSON has no word for as an object."""
     return value if math.isfinite(value) else {"float": repr(float(value))}
@@ -298,6 +320,7 @@ def _parts(model):
     """Parameters and fitted attributes of one of gnomon's estimators."""
     params = model.get_params(deep=False)
     known = {*params, *NOT_FITTED}
+    params |= {name: None for name in WATCHING if name in params}
     return params, {key: value for key, value in vars(model).items() if key not in known}
 
 

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from gnomon.exceptions import TableError
 from gnomon.tools.cells import mended
 from gnomon.tools.tables import Batch, Table, as_numbers, column_kind
-from gnomon.tools.write import Filling, beside
+from gnomon.tools.write import Filling, as_given, beside
 
 # What a table without a file is called in messages.
 TABLE = Path("the table")
@@ -101,36 +100,10 @@ def filled_frame(frame, filled: dict[str, Filling], *, with_sureness):
     for name, filling in filled.items():
         _, *more = beside(name, filling, names, with_sureness).items()
         given = _arrow(frame, names[name])
-        column = _as_given(given, filling)
+        column = as_given(given, filling)
         typed = column_kind(given) == "text" and column_kind(column) != "text"
         frame = put(frame, names[name], column, more, keep_type=not typed)
     return frame
-
-
-def _as_given(given, filling):
-    """The filled column; as texts where the frame has plain texts of numbers or dates.
-
-    Texts of another style, as 1,5 or 25/03/2021, become numbers and dates: to mix styles would
-    spoil them.
-    """
-    column, gaps = filling.column, pa.array(~np.isnan(filling.sureness))
-    if column_kind(given) != "text" or column_kind(column) == "text":
-        return column
-    texts = pc.if_else(gaps, None, given.cast(pa.string()))
-    try:
-        texts.cast(column.type)
-    except pa.ArrowException:
-        return column
-    return pc.if_else(gaps, _narrowed(column).cast(pa.string()), texts)
-
-
-def _narrowed(column):
-    """Whole numbers as integers, and times that are all midnights as days, for short texts."""
-    narrow = pa.date32() if pa.types.is_temporal(column.type) else pa.int64()
-    try:
-        return column.cast(narrow)
-    except pa.ArrowException:
-        return column
 
 
 def _put_in_pandas(frame, name, column, more, keep_type):

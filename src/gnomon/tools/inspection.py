@@ -9,6 +9,7 @@ from datetime import datetime
 
 import gnomon
 from gnomon.estimators import count
+from gnomon.exceptions import visible
 from gnomon.tools.compare.held_out import Score
 
 # As many columns, and levels of one, as can be taken in at a glance.
@@ -82,25 +83,29 @@ def _columns(recipe, asked):
 
 def for_people(file, path, *, describe, details=False) -> dict:
     """What a person wants to know, a line or a few for each name; ``describe`` words a score."""
-    known = for_programs(file, path)
+    known, notes = _cleaned(for_programs(file, path)), _cleaned(file.notes)
     score, versions = known["held out"], known["versions"]
     pairs = {
         "model": _model(known),
         "fitted": _fitted(known),
         "rows": _rows(known),
         "held out": None if score is None else describe(Score(**score)),
-        "reads": _reads(file.notes),
+        "reads": _reads(notes),
         "columns": _column_lines(known["columns"], None if details else MOST_COLUMNS),
         "use it": _uses(known),
         "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
     }
     pairs |= _technical(known) if details else {"more": "--details, or --json for programs"}
-    return {name: _visible(text) for name, text in pairs.items() if text}
+    return {name: text for name, text in pairs.items() if text}
 
 
-def _visible(text):
-    """Signs that a terminal would obey are shown as one that it does not."""
-    return "".join(sign if sign.isprintable() or sign == "\n" else "\ufffd" for sign in text)
+def _cleaned(value):
+    """A value of the file whose texts can do nothing to a terminal, nor forge a line of ours."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, dict):
+        return {_cleaned(key): _cleaned(part) for key, part in value.items()}
+    return type(value)(map(_cleaned, value)) if type(value) in (list, tuple) else value
 
 
 def _model(known):

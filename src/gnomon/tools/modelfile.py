@@ -12,7 +12,7 @@ import stat
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
@@ -20,7 +20,7 @@ import sklearn
 
 import gnomon
 from gnomon.estimators import count
-from gnomon.exceptions import ModelFileError, how_to_install
+from gnomon.exceptions import ModelFileError, how_to_install, visible
 from gnomon.inference.checkpoint import write_atomically
 from gnomon.tools.encoding import ANY, Decoder, Encoder
 from gnomon.tools.table_model import TableModel
@@ -96,10 +96,11 @@ class ModelFile(NamedTuple):
             )
 
 
-def save(model, path, *, notes=None):
+def save(model: Any, path: str | Path, *, notes: Any = None) -> Path:
     """Write a fitted model to a file that `load` reads without running code from it.
 
-    The file is written whole or not at all: an older file at ``path`` is replaced in one step.
+    The file is written whole or not at all: an older file at ``path`` is replaced in one step,
+    and its rights stay. A ``callback`` watches a fit and is no part of the model: it is not kept.
 
     Parameters
     ----------
@@ -155,7 +156,7 @@ def save(model, path, *, notes=None):
     return write_atomically(path, content)
 
 
-def load(path):
+def load(path: str | Path) -> Any:
     """Read a model that `save` or ``gnomon fit`` wrote.
 
     Only gnomon's own classes and those of scikit-learn that are on a list are built, and only
@@ -210,7 +211,7 @@ def read(path, what=lambda file: file):
         raise ModelFileError(f"{path} {error}") from None
     except _malformed() as error:
         first_line = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-        raise ModelFileError(f"{path} is damaged: {first_line}") from error
+        raise ModelFileError(f"{path} is damaged: {visible(first_line)}") from error
 
 
 def versions() -> dict[str, str]:

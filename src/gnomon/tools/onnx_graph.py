@@ -55,7 +55,7 @@ class Affine(NamedTuple):
     offset: np.ndarray
 
 
-def to_onnx(model, path=None, *, dtype="float64"):
+def to_onnx(model: Any, path: str | Path | None = None, *, dtype: str = "float64") -> Any:
     """A fitted linear model, or a pipeline of affine steps with one, as an ONNX graph.
 
     The graph takes rows ``X`` and gives ``coordinates``, what `transform` gives, and where the
@@ -250,10 +250,11 @@ def _write_numbers(model, graph, rows, places):
     """Expected values of one or several numbers."""
     shape = model.predict(np.zeros((1, model.n_features_in_))).shape
     function = _affine_of(lambda X: model.predict(X).reshape(len(X), -1), model.n_features_in_)
-    values, width = graph.affine(rows, function), len(function.offset)
+    values = graph.affine(rows, function)
     if len(shape) == 1:
-        values, width = graph.add("Reshape", values, np.array([-1])), None
-    graph.output("prediction", values, width)
+        graph.output("prediction", graph.add("Reshape", values, np.array([-1])))
+    else:
+        graph.output("prediction", values, len(function.offset))
 
 
 def _write_dcagm(model, graph, rows, places):

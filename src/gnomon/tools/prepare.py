@@ -15,6 +15,7 @@ from gnomon.linalg.data import has_gaps
 from gnomon.tools import modelfile
 from gnomon.tools.recipe import SCALES, Recipe, apply, gap_counts, left_out_text, plan
 from gnomon.tools.tables import (
+    NO_VALUE,
     Reading,
     Table,
     as_numbers,
@@ -178,7 +179,7 @@ def prepare(table: Table, asked: Question, note) -> PreparedTable:
     y, kind = _target(table, asked)
     for name, values in target_columns(asked, y).items():
         _check_variety(table, asked, name, values, kind, note)
-    chunks = None if asked.chunks is None else _chunk_ids(table.column(asked.chunks))
+    chunks = None if asked.chunks is None else _chunk_ids(table, asked.chunks)
     links = None if asked.links is None else _read_links(asked.links, ids)
     gaps = gap_counts(recipe, X)
     return PreparedTable(X, y, kind, ids, chunks, links, recipe, gaps, table.reading)
@@ -206,8 +207,7 @@ def row_names(table, name, n_rows) -> np.ndarray:
     """The names of the rows: the texts of a column, or numbers from 1."""
     if name is None:
         return np.arange(1, n_rows + 1)
-    names = as_texts(table.column(name))
-    return np.array(["" if value is None else value for value in names], dtype=object)
+    return np.array(["" if text is None else text for text in table.labels(name)], dtype=object)
 
 
 def without_gaps(X, recipe: Recipe):
@@ -232,7 +232,10 @@ def graph_of(saved: SavedModel, path, ids, note) -> Graph | None:
     nodes = saved.notes.get("nodes")
     if path is None:
         if nodes is not None:
-            note("the model was fitted with links; say --links to place these rows by theirs too")
+            note(
+                "the model was fitted with links; say --links to place these rows by theirs too, "
+                "and for a report to score it"
+            )
         return None
     if nodes is None:
         raise TableError(f"--links {path}: the model was fitted without links")
@@ -313,7 +316,7 @@ def target_columns(asked: Question, y) -> dict:
 def _target(table, asked):
     """The target, a column for each of several, and what it holds; None for both where none is."""
     columns = {name: table.column(name) for name in asked.targets}
-    texts = {name: _labels(column, asked.unlabelled) for name, column in columns.items()}
+    texts = {name: _labels(as_texts(column), asked) for name, column in columns.items()}
     if all(text is None for values in texts.values() for text in values):
         return None, None
     if len(texts) > 1:
@@ -325,13 +328,14 @@ def _target(table, asked):
     kind = asked.task
     if kind == "auto":
         kind = kind_of(as_values(columns[name].filter(known)))
-    return (values if kind == "classes" else _numbers(name, values)), kind
+    if kind == "classes":
+        return _labels(table.labels(name), asked), kind
+    return _numbers(name, values), kind
 
 
-def _labels(column, unlabelled):
-    """A column as texts, None where it is empty or says that there is no label."""
-    texts = as_texts(column)
-    return np.where(texts == unlabelled, None, texts)
+def _labels(texts, asked):
+    """Texts of a target, None where it is empty or says that there is no label."""
+    return np.where(texts == asked.unlabelled, None, texts)
 
 
 def _several(texts, task):
@@ -414,6 +418,9 @@ def _check_variety(table, asked, name, y, kind, note):
         )
     if kind != "classes":
         return
+    for word in sorted(values & set(NO_VALUE)):
+        cells = count(int(np.sum(known == word)), "cell")
+        note(f"{name} has {cells} {word!r}, a class; if it means no label, say --unlabelled {word}")
     many, hardly_repeat = len(values) > MANY_CLASSES, 2 * len(values) > len(known)
     if many and hardly_repeat:
         raise TableError(
@@ -428,8 +435,9 @@ def _check_variety(table, asked, name, y, kind, note):
         )
 
 
-def _chunk_ids(column):
-    texts = as_texts(column)
+def _chunk_ids(table, name):
+    # A word for no value is no group: its rows would all be taken for one class.
+    texts = [None if text in NO_VALUE else text for text in table.labels(name)]
     present = sorted({text for text in texts if text is not None})
     numbers = {text: i for i, text in enumerate(present)}
     return np.array([numbers.get(text, -1) for text in texts])
@@ -441,7 +449,7 @@ def _read_links(path, ids):
     edges = open_table(path)
     if len(edges.names) < 2:
         raise TableError(f"{path} has one column; two with the names of linked rows are wanted")
-    ends = [as_texts(edges.column(name)) for name in edges.names[:2]]
+    ends = [edges.labels(name) for name in edges.names[:2]]
     ids = [str(name) for name in ids]
     known = set(ids)
     if len(known) < len(ids):

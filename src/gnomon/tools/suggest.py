@@ -6,27 +6,28 @@ each with its reason.
 
 The default, "representative", takes the row j that stands for most rows in doubt [WIB15]:
 
-    gain_j = d_j sum_i d_i max(0, K_ij - c_i),    c_i = max over labelled l of K_il
+    gain_j = sum_i d_i max(0, K_ij - c_i),    c_i = max over labelled l of K_il
 
     d_i     doubt: 1 less the difference of the two largest probabilities of row i, 1 without any
     K_ij    = exp(-|f_i - f_j|^2 / 2h^2), f the content: leading principal coordinates of all rows
     h       the usual distance of a row to its tenth neighbour
 
 c_i is how well row i is covered by what is labelled, so that a row beside a labelled one gains
-nothing; with each row that a batch takes, c grows. Without classes it is coverage by density, and
-with d_j alone in the place of the sum it would be the margin.
+nothing; with each row that a batch takes, c grows. Without classes it is coverage by density;
+with a K that is zero but for a row itself it would be the margin.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.spatial import KDTree
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from gnomon.estimators import check_integer, check_option, labelled_rows, n_rows
+from gnomon.estimators import as_array, check_integer, check_option, labelled_rows, n_rows
 from gnomon.estimators.sppca import SPPCA
+from gnomon.typing import OutputsLike, RowsLike, SeedLike
 
 # Rows that are looked at, and stood for, where there are more: drawn at random, so many are as
 # good, and what they are to each other is known within 20 ms.
@@ -82,7 +83,15 @@ class Pick(NamedTuple):
     reason: str
 
 
-def suggest(model, X, y=None, *, n=10, rule="representative", random_state=0):
+def suggest(
+    model: Any,
+    X: RowsLike,
+    y: OutputsLike = None,
+    *,
+    n: int = 10,
+    rule: str = "representative",
+    random_state: SeedLike = 0,
+) -> list[Suggestion]:
     """Rows to label next, chosen by a stated rule, with the reason of each.
 
     Parameters
@@ -121,7 +130,7 @@ def suggest(model, X, y=None, *, n=10, rule="representative", random_state=0):
     >>> model = SPPCA().fit(X, y)
     >>> row, reason, likely = suggest(model, X, y)[0]
     >>> print(row, reason)  # doctest: +ELLIPSIS
-    66 stands for about 3 rows, with no labelled row like it; between 1 (...) and 2 (...)
+    96 stands for about 5 rows, with no labelled row like it; between 1 (...) and 2 (...)
     """
     check_is_fitted(model)
     n, rule = check_integer("n", n, low=1), check_option("rule", rule, tuple(RULES))
@@ -137,13 +146,20 @@ def suggest(model, X, y=None, *, n=10, rule="representative", random_state=0):
 
 def _look(model, X, y) -> View:
     """The rows on the map of a fitted model, with its probabilities where it has some."""
-    labelled = np.zeros(n_rows(X), dtype=bool) if y is None else labelled_rows(y, "classes")
+    names = tuple(np.asarray(getattr(model, "classes_", ())).tolist())
+    labelled = np.zeros(n_rows(X), dtype=bool) if y is None else _labelled(y, names)
     if len(labelled) != n_rows(X):
         raise ValueError(f"y has {len(labelled)} rows, X has {n_rows(X)}; both must be equal")
     P = np.asarray(model.predict_proba(X)) if hasattr(model, "predict_proba") else None
-    names = tuple(np.asarray(getattr(model, "classes_", ())).tolist())
     seen = model[:-1].transform(X) if isinstance(model, Pipeline) and len(model) > 1 else X
     return View(np.asarray(model.transform(X), dtype=float), content(seen), P, labelled, names)
+
+
+def _labelled(y, names):
+    """Rows with a label; where 1 is the only one so far, -1 beside it is no class."""
+    y = as_array(y)
+    labelled = labelled_rows(y, "classes", names)
+    return labelled if -1 in names or y.dtype.kind not in "if" else labelled & (y != -1)
 
 
 def content(X) -> np.ndarray:
@@ -169,7 +185,7 @@ def by_reach(view, rows, n, rng) -> list[Pick]:
     doubt = doubts(None if view.P is None else view.P[rows], len(rows))
     K, covered = nearness(view.F[rows], view.F[view.labelled])
     share, picks = (~view.labelled).sum() / len(rows), []
-    gains = doubt * (doubt @ np.maximum(K - covered[:, None], 0.0))
+    gains = doubt @ np.maximum(K - covered[:, None], 0.0)
     for _ in range(n):
         best = _best(gains, K, covered, doubt)
         stands_for = share * np.maximum(K[best] - covered, 0.0).sum()
@@ -197,7 +213,7 @@ def _best(gains, K, covered, doubt):
     """The row of largest gain; gains only fall as more is covered, so few are computed anew."""
     while True:
         best = int(np.argmax(gains))
-        now = doubt[best] * (doubt @ np.maximum(K[best] - covered, 0.0))
+        now = doubt @ np.maximum(K[best] - covered, 0.0)
         if now >= gains[best] or gains[best] < 0:
             return best
         gains[best] = now
@@ -255,7 +271,7 @@ def by_coverage(view, rows, n, rng) -> list[Pick]:
 def distances_to(labelled, Z) -> np.ndarray:
     """Distance of every row to the nearest labelled one; to the middle where there is none."""
     points = labelled if len(labelled) else np.median(Z, axis=0)[None]
-    return KDTree(points).query(Z)[0]
+    return np.asarray(KDTree(points).query(Z)[0])
 
 
 def by_chance(view, rows, n, rng) -> list[Pick]:

@@ -53,6 +53,9 @@ MARKS = (".", ",", "'", " ")
 # A text that is a number, with its fraction behind a point or a comma.
 NUMBER = re.compile(r"\s*[-+]?[0-9]+([.,][0-9]+)?(e[-+]?[0-9]+)?\s*", re.IGNORECASE)
 
+# What pyarrow says of a cell that has another kind than those before it in its column.
+CONVERSION = re.compile(r"In CSV column #([0-9]+): .*conversion error")
+
 
 class Reading(NamedTuple):
     """How a table is read; what is None is found. A table carries the one that was used."""
@@ -86,7 +89,10 @@ class Batch(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A file as batches of rows; ``options`` say how it was to be read, ``reading`` how it was."""
+    """A file as batches of rows; ``options`` say how it was to be read, ``reading`` how it was.
+
+    ``written(names)`` are columns as the file has them, before anything is made of their texts.
+    """
 
     path: Path
     names: list[str]
@@ -95,6 +101,7 @@ class Table(NamedTuple):
     streamed: bool = False
     options: Mapping[str, Any] = MappingProxyType({})
     reading: Reading = Reading()
+    written: Callable[[list[str]], Iterable[Mapping[str, pa.ChunkedArray]]] | None = None
 
     def check(self, name, role="column"):
         """The name, if it is one of a column; else an error that says which there are."""
@@ -119,8 +126,36 @@ class Table(NamedTuple):
         except KeyError:
             self.check(name)
             raise
-        chunks = [chunk for part in parts for chunk in part.chunks]
-        return pa.chunked_array(chunks, parts[0].type)
+        return _joined(parts)
+
+    def as_written(self, names) -> dict[str, pa.ChunkedArray]:
+        """Whole columns as the file has them: of a text file the texts, to the letter."""
+        if self.written is None:
+            return {name: self.column(name) for name in names}
+        parts = list(self.written(list(names)))
+        return {name: _joined([part[name] for part in parts]) for name in names}
+
+    def labels(self, name) -> np.ndarray:
+        """A column of names or classes as strings, None where its cell is empty.
+
+        "01" is not "1", and a number of 20 digits keeps all of them. In a column of texts NA is a
+        name like any other.
+        """
+        column, written = self.column(name), self.as_written([name])[name]
+        texts = as_texts(column)
+        if column_kind(written) != "text":
+            return texts
+        pairs = list(zip(texts, as_texts(written), strict=True))
+        # Programs write whole numbers with gaps as 1.0: the names are without the fraction.
+        if all(text is None or written in (text, f"{text}.0") for text, written in pairs):
+            pairs = [(text, text or written) for text, written in pairs]
+        names = set(NO_VALUE[1:]) - set(self._words(name)) if column_kind(column) == "text" else ()
+        return np.array([None if t is None and w not in names else w for t, w in pairs], object)
+
+    def _words(self, name):
+        """The words of --na that count in a column."""
+        own, of_all = f"{name}=", self.reading.na
+        return (*of_all, *(word.removeprefix(own) for word in of_all if word.startswith(own)))
 
 
 def open_table(
@@ -135,7 +170,7 @@ def open_table(
     _check_file(path)
     asked = (reading or Reading())._replace(**options)
     _check_reading(path, asked)
-    read = _read_whole(path, _suffix(path), asked, kinds, note)
+    read = _read_whole(path, suffix_of(path), asked, kinds, note)
     table = _checked(read)._replace(options=asked.changed())
     if asked.transpose:
         from gnomon.tools.transpose import turned
@@ -178,7 +213,7 @@ def _check_reading(path, asked):
 
 def _understood(table, kinds, note):
     """The table with gaps where --na says so, and with numbers and dates that came as texts."""
-    asked, typed = table.reading, _suffix(table.path) not in TEXTS + WORKBOOKS
+    asked, typed = table.reading, suffix_of(table.path) not in TEXTS + WORKBOOKS
     first = next(iter(table.batches()))
     if not asked.na and (typed or not any(map(may_be_number, first.columns.values()))):
         return table
@@ -204,7 +239,7 @@ def _check_file(path):
         raise TableError(f"{path} is empty; a header and rows are wanted")
 
 
-def _suffix(path):
+def suffix_of(path) -> str:
     """The suffix that tells the format, in lower case, without that of a compression."""
     compressed = path.suffix.lower() in COMPRESSED
     return (Path(path.stem) if compressed else path).suffix.lower()
@@ -245,15 +280,60 @@ def _read_text(path, suffix, asked, kinds):
     large = explained(path, lambda: _is_large(path))
     options = _csv_options(csv, reading, kinds, large)
     if large:
-        schema = explained(path, lambda: csv.open_csv(_source(path), **options).schema)
+        schema = explained(path, lambda: _lasting_schema(csv, path, options))
         table = stream(path, schema, lambda: csv.open_csv(_source(path), **options))
         batches = table.batches
-        return table._replace(batches=lambda: map(_without_words, batches()), reading=reading)
+        table = table._replace(batches=lambda: map(_without_words, batches()), reading=reading)
+        return table._replace(written=lambda names: _texts(table, schema.names, names))
     data = explained(path, lambda: csv.read_csv(path, **options))
-    data = data.rename_columns(_named(explained(path, lambda: data.column_names)))
+    own = explained(path, lambda: data.column_names)
+    data = data.rename_columns(_named(own))
     _check_encoding(path, data.schema)
     (batch,) = from_arrow(path, data).batches()
-    return one_batch(path, _without_words(batch).columns)._replace(reading=reading)
+    table = one_batch(path, _without_words(batch).columns)._replace(reading=reading)
+    return table._replace(written=lambda names: _texts(table, own, names))
+
+
+def _lasting_schema(csv, path, options):
+    """The kinds of columns that hold to the end of a file of which the first part is guessed from.
+
+    Whole numbers may go on with fractions, empty cells with numbers; what goes on with texts is
+    texts. The options are changed to it.
+    """
+    kinds = dict(options["convert_options"].column_types)
+    while True:
+        options["convert_options"].column_types = kinds
+        reader = csv.open_csv(_source(path), **options)
+        schema = reader.schema
+        try:
+            while next(reader, None) is not None:
+                pass
+            return schema
+        except pa.ArrowInvalid as error:
+            found = CONVERSION.search(str(error))
+            if found is None or pa.types.is_string(schema.field(int(found[1])).type):
+                raise
+            field = schema.field(int(found[1]))
+            numbers = pa.types.is_integer(field.type) or pa.types.is_null(field.type)
+            kinds[field.name] = pa.float64() if numbers else pa.string()
+
+
+def _texts(table, own, names):
+    """Columns of a text file as they are in it, batch by batch; ``own`` is its header."""
+    from pyarrow import csv
+
+    options = _csv_options(csv, table.reading, {}, large=True)
+    places = {name: place for place, name in enumerate(table.names)}
+    convert = csv.ConvertOptions(
+        column_types=dict.fromkeys(own, pa.string()), null_values=[], strings_can_be_null=False
+    )
+    if len(set(own)) == len(own):
+        convert.include_columns = [own[places[name]] for name in names]
+        places = {name: place for place, name in enumerate(names)}
+    options |= {"convert_options": convert}
+    reader = explained(table.path, lambda: csv.open_csv(_source(table.path), **options))
+    while (piece := explained(table.path, lambda: next(reader, None))) is not None:
+        yield {name: pa.chunked_array([piece.column(places[name])]) for name in names}
 
 
 def _csv_options(csv, reading, kinds, large):
@@ -423,6 +503,12 @@ def _without_fraction(column):
     column = pc.if_else(pc.is_nan(column), None, column)
     whole = pc.all(pc.equal(column, pc.floor(column))).as_py()
     return column.cast(pa.int64(), safe=False) if whole else column
+
+
+def _joined(parts):
+    """One column of the parts of several batches."""
+    chunks = [chunk for part in parts for chunk in part.chunks]
+    return pa.chunked_array(chunks, parts[0].type)
 
 
 def _as_days(column):

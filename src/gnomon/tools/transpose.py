@@ -24,19 +24,33 @@ def turned(table: Table) -> Table:
     if batch.matrix is not None:
         return _turned_matrix(table, batch)
     first, *samples = table.names
-    names = ["" if name is None else name.strip() for name in as_texts(batch.columns[first])]
+    names = ["" if name is None else name.strip() for name in table.labels(first)]
     names = [name or f"row {i + 1}" for i, name in enumerate(names)]
     label = "sample" if "sample" not in names else "name of the sample"
     columns = {label: pa.chunked_array([pa.array(samples, pa.string())])}
     columns |= _turned_columns(names, [batch.columns[name] for name in samples])
     turned_batch = Batch(len(samples), columns)
-    return table._replace(names=[label, *names], batches=lambda: iter([turned_batch]))
+    turned_table = table._replace(names=[label, *names], batches=lambda: iter([turned_batch]))
+    if table.written is None:
+        return turned_table
+    return turned_table._replace(written=lambda wanted: _turned_texts(table, turned_table, wanted))
+
+
+def _turned_texts(table, turned_table, wanted):
+    """Rows of a table as the file has them, as columns of the turned one."""
+    (label, *names), samples = turned_table.names, table.names[1:]
+    place_of = {name: place for place, name in enumerate(names)}
+    others = [name for name in wanted if name != label]
+    places = np.array([place_of[name] for name in others], dtype=int)
+    cells = [as_texts(column.take(places)) for column in table.as_written(samples).values()]
+    texts = {label: samples} | dict(zip(others, np.column_stack(cells), strict=True))
+    yield {name: pa.chunked_array([pa.array(texts[name], pa.string())]) for name in wanted}
 
 
 def _turned_columns(names, samples):
     """Rows of numbers as columns of numbers, the others as texts."""
     values, odd = zip(*map(_numbers, samples), strict=True)
-    X, odd = np.column_stack(values), np.column_stack(odd).any(axis=1)
+    X, odd = np.column_stack(values), np.column_stack(odd).any(axis=1)  # type: ignore[assignment]
     columns = {name: pa.array(row, from_pandas=True) for name, row in zip(names, X, strict=True)}
     places = np.flatnonzero(odd)
     texts = np.column_stack([as_texts(column.take(places)) for column in samples])

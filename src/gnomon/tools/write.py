@@ -1,5 +1,6 @@
 """Writing what a model says of a table."""
 
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -29,6 +30,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 PARQUET = (".parquet", ".pq")
 # The files of a fit.
 MODEL, REPORT = "model.gnomon", "report.html"
+COMPARISON = "comparison.csv"
 TABLES = ("embedding.csv", "embedding.parquet", "predictions.csv", "predictions.parquet")
 
 
@@ -67,29 +69,63 @@ def make_folder(out) -> Path:
     return folder
 
 
-def clear(folder):
-    """Remove what an earlier fit left: it is not of the model that is written now."""
-    if (folder / MODEL).exists():
-        for name in (*TABLES, REPORT):
-            (folder / name).unlink(missing_ok=True)
+def earlier_results(folder) -> list[Path]:
+    """The files that an earlier fit left in a folder; none where its model is not there."""
+    if not (folder / MODEL).exists():
+        return []
+    return [path for name in (*TABLES, REPORT) if (path := folder / name).exists()]
 
 
-def write_batches(path, batches: Iterable[dict]):
+def remove(paths, written):
+    """Remove what an earlier fit left, but those that are written anew: it is of another model."""
+    for path in paths:
+        if str(path) not in written:
+            path.unlink(missing_ok=True)
+
+
+def check_apart(out, *inputs):
+    """Refuse to write where a file lies that is read: it would be lost."""
+    for path in inputs:
+        if path is not None and _is_same(out, path):
+            raise TableError(f"--out {out} is {path}, which is read; name another one")
+
+
+def _is_same(out, path):
+    try:
+        return os.path.samefile(out, path)
+    except OSError:
+        return False
+
+
+def check_folder_apart(folder, *inputs):
+    """Refuse a folder of results in which one of their names is that of a file that is read."""
+    for name in (MODEL, REPORT, COMPARISON, *TABLES):
+        check_apart(folder / name, *inputs)
+
+
+def is_text(path) -> bool:
+    """Whether a table goes there as text; the path "-" is csv on standard output."""
+    return str(path) == "-" or str(path).endswith((".csv", ".tsv", ".txt"))
+
+
+def write_batches(path, batches: Iterable[dict], *, separator=None, guarded=True):
     """Columns of some rows after those of others as csv or parquet, by the suffix of the file.
 
-    The path "-" is csv on standard output.
+    The path "-" is csv on standard output. ``guarded`` cells do not run in a spreadsheet.
     """
     tables = (pa.table({name: _arrow(v) for name, v in batch.items()}) for batch in batches)
+    if str(path).endswith(".tsv") or separator in (None, "\t"):
+        separator = "\t" if str(path).endswith(".tsv") else ","
     if str(path) == "-":
-        _write_csv(sys.stdout.buffer, tables)
+        _write_csv(sys.stdout.buffer, tables, separator, guarded)
         return path
-    if not str(path).endswith((".csv", ".tsv", ".txt", *PARQUET)):
+    if not is_text(path) and not str(path).endswith(PARQUET):
         raise TableError(f"--out {path}: accepted are csv and parquet files, or - for the screen")
     with atomic_file(path) as file:
-        if str(path).endswith(PARQUET):
-            _write_parquet(file, tables)
+        if is_text(path):
+            _write_csv(file, tables, separator, guarded)
         else:
-            _write_csv(file, tables, "\t" if str(path).endswith(".tsv") else ",")
+            _write_parquet(file, tables)
     return path
 
 
@@ -128,7 +164,14 @@ def embedding_batches(model, X, ids, target=None, graph=None):
         if covariance is not None:
             sd = np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
             columns |= {f"sd{j + 1}": sd[:, j] for j in range(Z.shape[1])}
-        yield columns | {name: values[part] for name, values in target.items()}
+        yield columns | {_free(name, columns): values[part] for name, values in target.items()}
+
+
+def _free(name, taken):
+    """The name, with a word behind it where a column has it already."""
+    while name in taken:
+        name += " (target)"
+    return name
 
 
 def prediction_batches(model, X, ids, rows=None, *, kind=None, names=(), graph=None):
@@ -199,19 +242,92 @@ def fillings(recipe: Recipe, table, filled, deviations, *, within_range=True) ->
     return found
 
 
-def imputed_columns(recipe: Recipe, table, filled, *, with_sureness=True) -> dict:
-    """The columns of the table, those with gaps filled, with how sure that is beside them."""
-    (batch,) = table.batches()
-    given = batch.columns
-    if recipe.matrix_names:
-        given = {name: batch.matrix[:, j] for j, name in enumerate(recipe.matrix_names)}
+def imputed_columns(recipe: Recipe, table, filled, *, with_sureness=True, to_text=False) -> dict:
+    """The columns of the table, those with gaps filled, with how sure that is beside them.
+
+    What was there stays as it was, ``to_text`` to the letter.
+    """
+    given = _given(recipe, table, to_text)
+    decimal = table.reading.decimal or "."
     columns: dict = {}
     for name, column in given.items():
-        if name in filled:
-            columns |= beside(name, filled[name], given, with_sureness)
-        else:
+        if name not in filled:
             columns[name] = column
+            continue
+        filling = filled[name]
+        if to_text:
+            filling = filling._replace(column=as_given(column, filling, decimal))
+        columns |= beside(name, filling, given, with_sureness)
     return columns
+
+
+def _given(recipe, table, to_text):
+    """The columns of a table as its file has them."""
+    (batch,) = table.batches()
+    if recipe.matrix_names:
+        return {name: batch.matrix[:, j] for j, name in enumerate(recipe.matrix_names)}
+    written = table.as_written(table.names)
+    return {name: _kept(batch.columns[name], written[name], to_text) for name in table.names}
+
+
+def _kept(column, written, to_text):
+    """A column with the kind it was read as, if that loses nothing, else as it was written."""
+    if column_kind(written) != "text":
+        return written
+    texts = written.cast(pa.string())
+    bare = pc.if_else(pc.equal(texts, ""), None, texts)
+    if to_text or column_kind(column) == "text":
+        return bare
+    same = pc.equal(column.cast(pa.string()), texts)
+    return column if pc.all(pc.fill_null(same, True)).as_py() else bare
+
+
+def as_given(given, filling: Filling, decimal=None):
+    """The filled column; as texts where the given one has plain texts.
+
+    Dates of another style, as 25/03/2021, become dates: to mix styles would spoil them; so do
+    numbers, unless it is known what their decimal point is.
+    """
+    column, gaps = filling.column, pa.array(~np.isnan(filling.sureness))
+    if column_kind(given) != "text" or column_kind(column) == "text":
+        return column
+    texts = pc.if_else(gaps, None, given.cast(pa.string()))
+    styled = decimal is None or pa.types.is_temporal(column.type)
+    if styled and not _is_plain(texts, column.type):
+        return column
+    fillings = _narrowed(column).cast(pa.string())
+    if pa.types.is_boolean(column.type):
+        fillings = _in_words(column, fillings, texts)
+    if decimal == ",":
+        fillings = pc.replace_substring(fillings, ".", decimal)
+    return pc.if_else(gaps, fillings, texts)
+
+
+def _is_plain(texts, kind):
+    """Whether all texts are how values of that kind are written."""
+    try:
+        texts.cast(kind)
+    except pa.ArrowException:
+        return False
+    return True
+
+
+def _in_words(column, fillings, texts):
+    """True and false in the words of the column, as True, TRUE or true."""
+    for value in (True, False):
+        own = texts.filter(pc.equal(column, value)).drop_null()
+        if len(own):
+            fillings = pc.if_else(pc.equal(column, value), own[0], fillings)
+    return fillings
+
+
+def _narrowed(column):
+    """Whole numbers as integers, and times that are all midnights as days, for short texts."""
+    narrow = pa.date32() if pa.types.is_temporal(column.type) else pa.int64()
+    try:
+        return column if pa.types.is_boolean(column.type) else column.cast(narrow)
+    except pa.ArrowException:
+        return column
 
 
 def beside(name, filling: Filling, given, with_sureness=True) -> dict:
@@ -319,12 +435,14 @@ def _times(values, kind):
     return pa.array(np.rint(micros).astype(np.int64)).cast(unit).cast(kind, safe=False)
 
 
-def _write_csv(file, tables, separator=","):
+def _write_csv(file, tables, separator, guarded):
     from pyarrow import csv
 
     for i, table in enumerate(tables):
-        names = [_safe_text(name) for name in table.column_names]
-        safe = pa.table([_safe(table, name) for name in table.column_names], names=names)
+        _check_cells(table)
+        names = [_safe_text(name) if guarded else name for name in table.column_names]
+        columns = [_safe(column) if guarded else column for column in table.columns]
+        safe = pa.table(columns, names=names)
         options = csv.WriteOptions(
             include_header=i == 0, delimiter=separator, quoting_style="needed"
         )
@@ -342,10 +460,15 @@ def _write_parquet(file, tables):
         writer.close()
 
 
-def _safe(table, name):
-    column = table.column(name)
-    if pa.types.is_nested(column.type):
-        raise TableError(f"column {name!r} holds {column.type}, which csv cannot; write parquet")
+def _check_cells(table):
+    for field in table.schema:
+        if pa.types.is_nested(field.type):
+            raise TableError(
+                f"column {field.name!r} holds {field.type}, which csv cannot; write parquet"
+            )
+
+
+def _safe(column):
     if not pa.types.is_string(column.type) and not pa.types.is_large_string(column.type):
         return column
     return pa.array([_safe_text(text) for text in column.to_pylist()], pa.string())

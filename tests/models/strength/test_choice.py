@@ -12,7 +12,7 @@ from gnomon.models.strength.choice import (
 )
 from gnomon.models.strength.closed_form import principal_space, supervise, truncated
 from gnomon.models.strength.completion import Outputs
-from gnomon.models.strength.trials import Contest, distinct_rows, tuned
+from gnomon.models.strength.trials import Candidate, Contest, distinct_rows, tuned
 
 
 def contrasts(count):
@@ -247,3 +247,15 @@ def test_ten_labels_in_all_are_enough_where_classes_are_clear(rng):
     T = (X - X.mean(axis=0)) @ found.projection
     assert choice.s > 0
     assert error(T, truth, labels >= 0) < 0.1
+
+
+def test_a_choice_before_stays_unless_another_is_clearly_better(rng):
+    X, _, labels = sample(rng, classes=3, n=300, per_class=6, strength=3)
+    space, known = space_of(Matrix(X)), outputs(labels)
+    held = {
+        s: choose(space, known, 2, np.random.default_rng(0), Candidate(20, s)).s
+        for s in (0.0, 0.1, 0.25, 0.5, 0.9, 0.99)
+    }
+    free = choose(space, known, 2, np.random.default_rng(0)).s
+    assert held[0.0] == held[free] == free
+    assert 2 <= sum(s == kept for s, kept in held.items()) < 6

@@ -16,6 +16,12 @@ HOSTILE = [
 ]
 
 
+@pytest.fixture(scope="session")
+def hostile():
+    """Names that would run, if anything ran them."""
+    return HOSTILE
+
+
 def cells(text):
     return '"' + text.replace('"', '""') + '"'
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.datasets import load_digits
 
 from gnomon.tools.label.learning import Learner
@@ -133,3 +134,36 @@ def test_chunks_pass_labels_on_unless_their_labels_disagree(rows):
     chunks[[40, 80, 81]] = -1
     again = Learner(X, ["a", "b", "c"]).update(labels, chunks)
     np.testing.assert_allclose(state.probabilities, again.probabilities)
+
+
+@pytest.mark.parametrize("model", ["SPPCA", "KernelSPPCA", "DCAGM"])
+def test_every_model_that_has_a_name_draws_the_map(rows, model):
+    X, y = rows
+    chunks = np.where(np.arange(120) < 3, 0, -1)
+    state = Learner(X, ["a", "b", "c"], model).update(labelled(y, 40), chunks)
+    assert np.isfinite(state.coordinates).all()
+    assert np.mean(state.probabilities.argmax(axis=1) == y) > 0.9
+
+
+def test_a_model_or_rule_without_a_name_is_refused(rows):
+    with pytest.raises(ValueError, match="model == 'tree'"):
+        Learner(rows[0], ["a", "b"], "tree")
+    with pytest.raises(ValueError, match="rule == 'tree'"):
+        Learner(rows[0], ["a", "b"], rule="tree")
+
+
+@pytest.mark.parametrize("make", [sparse.csr_array, lambda X: X[:, :1]])
+def test_sparse_rows_and_a_single_column_have_a_map(rows, make):
+    X, y = rows
+    state = Learner(make(np.where(X > 1, X, 0)), ["a", "b", "c"]).update(labelled(y, 40))
+    assert state.coordinates.shape == (120, 2)
+    assert state.queue
+
+
+def test_a_refit_keeps_the_strength_of_the_last_one(rows):
+    X, y = rows
+    learner, strengths = Learner(X, ["a", "b", "c"]), []
+    for n in range(20, 32):
+        learner.update(labelled(y, n))
+        strengths.append(learner.fitted.supervision_)
+    assert len(set(strengths)) <= 2

@@ -65,6 +65,16 @@ def test_groups_that_share_a_row_are_one(record):
     assert record.chunks[0] == -1
 
 
+def test_a_row_leaves_a_group_when_it_gets_another_class(record):
+    record.add(Entry("together", "", (1, 2, 3)))
+    record.add(label([1], "a"))
+    assert record.classes_among([2]) == ["a"]
+    record.add(label([2], "b"))
+    assert (record.chunks >= 0).tolist() == [False, True, False, True, False, False]
+    record.add(label([3], "a"))
+    assert record.chunks[1] == record.chunks[3] >= 0
+
+
 def random_entries(rng, n):
     for _ in range(n):
         rows = tuple(rng.choice(6, rng.integers(1, 4), replace=False).tolist())

@@ -183,6 +183,8 @@ def test_labels_of_many_threads_are_all_kept_and_in_one_order(begin, tmp_path):
         ({"do": "label", "rows": []}, "no row to label"),
         ({"do": "skip", "rows": []}, "no row to skip"),
         ({"do": "undo"}, "nothing to undo"),
+        ({"do": "together", "rows": [5]}, "one row alone"),
+        ({"do": "together", "rows": [0, 1, 5]}, "cannot belong together: ant, bee"),
     ],
 )
 def test_what_cannot_be_done_is_refused_and_not_kept(begin, asked, said):

@@ -104,8 +104,6 @@ def _fit(problem, settings, loop):
     priors = choose_priors(problem, settings)
     noise = settings.latent_noise**2
     inputs, ridge = read_inputs(problem.X, priors.kind, noise, settings.standardize)
-    if not inputs.factors.any():
-        raise ValueError("X has no variation: all rows are equal; accepted are rows that differ")
     model = make_model(ridge, problem.outputs, priors)
     run = _run(model, settings, loop)
     factors, relevance = _in_order(run.state, inputs, model, settings)

@@ -51,6 +51,8 @@ class Inputs(NamedTuple):
 def read_inputs(X: Data, kind, noise, standardize):
     """`Inputs` and the ridge for centred X in standard units, by the route for its prior."""
     columns = column_statistics(X)
+    if not columns.varying.any():
+        raise ValueError("X has no variation: all rows are equal; accepted are rows that differ")
     units = columns.sd if standardize else 1.0
     factors = np.where(columns.varying, 1.0 / np.where(columns.varying, units, 1.0), 0.0)
     data = Scaled(columns.centered, factors)

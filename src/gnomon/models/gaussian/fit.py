@@ -65,21 +65,21 @@ def _fit_complete(problem, settings, loop):
     spectrum_of = partial(_spectrum, settings=settings)
     curve, n_components = None, settings.n_components
     if not isinstance(n_components, Integral):
-        check_spread(centered.squared_norm)
+        check_spread(centered.squared_norm, data.dtype)
     if n_components == "auto":
         curve = dimension.held_out_curve(data, spectrum_of, settings.rng)
     q = _size(n_components, curve, partial(dimension.explained, centered, spectrum_of), data.shape)
     if settings.solver == "em":
         return _fit_em(mean, centered, q, settings, loop)._replace(curve=curve)
     spectrum = spectrum_of(centered, q)
-    total = check_spread(spectrum.trace) / centered.n_samples
+    total = check_spread(spectrum.trace, data.dtype) / centered.n_samples
     found = ppca.closed_form(spectrum, q, centered.n_samples)
     run = Run(found, [found.log_likelihood], converged=True)
     return PpcaFit(mean, found.view, total, run, curve, found.at_floor)
 
 
 def _fit_em(mean, X, q, settings, loop):
-    total = check_spread(X.squared_norm) / X.n_samples
+    total = check_spread(X.squared_norm, X.dtype) / X.n_samples
     method = em.accelerated(X, em.init(X, q, settings.rng))
     run = loop(method, max_iter=settings.max_iter, tol=settings.tol * X.n_samples * X.n_features)
     (view,) = run.state

@@ -59,6 +59,8 @@ class PrpcaFit(NamedTuple):
 
     ``coordinates`` are what new rows need of the rows of the fit: their latent variables by
     content alone, or, where a part is shared, their content on the axes of the state.
+    ``content`` says how rows themselves, neither mixed nor smoothed, spread along the axes of
+    the view and around them; None where the view does.
     """
 
     mean: np.ndarray
@@ -69,6 +71,7 @@ class PrpcaFit(NamedTuple):
     state: State | None = None
     gain: float = 0.0
     permuted_gain: float = 0.0
+    content: View | None = None
 
 
 def fit(problem: Problem, settings: Settings, loop) -> PrpcaFit:
@@ -88,25 +91,51 @@ def _fit_alone(X, settings, loop):
 
 def _fit_paper(problem, settings, loop):
     """PPCA of rows mixed by R with R'R = Delta, eqs. (16)-(22) of [LYZ09]."""
-    rows = as_data(_without_gaps(problem.X, settings.n_components, settings))
+    filled = _without_gaps(problem.X, settings.n_components, settings)
+    rows = as_data(filled.X)
     R = paper.mixing(problem.A, settings.alpha, settings.gamma)
     mean = paper.relational_mean(rows, R)
     centered = Centered(rows, mean)
-    total = check_spread(centered.squared_norm)
+    total = check_spread(centered.squared_norm, rows.dtype)
     by = _by_em if settings.solver == "em" else _in_closed_form
     view, run = by(Mixed(R.astype(rows.dtype), centered), total, settings, loop)
     view = paper.of_unlinked_row(view, settings.alpha, settings.gamma)
-    return PrpcaFit(mean, view, run, _latent_means(problem.X, mean, view), links_used=True)
+    return _mixed_fit(problem.X, mean, view, run, _content(view, centered, total, filled))
 
 
 def _fit_filter(problem, settings, loop):
     """PPCA of rows smoothed by a power of the normalised adjacency."""
-    rows = as_data(_without_gaps(problem.X, settings.n_components, settings))
+    filled = _without_gaps(problem.X, settings.n_components, settings)
+    rows = as_data(filled.X)
     mean, centered = center(rows)
-    total = check_spread(centered.squared_norm)
+    total = check_spread(centered.squared_norm, rows.dtype)
     smoothed = paper.filtered(problem.A, centered, settings.power)
     view, run = _in_closed_form(smoothed, total, settings, loop)
-    return PrpcaFit(mean, view, run, _latent_means(problem.X, mean, view), links_used=True)
+    return _mixed_fit(problem.X, mean, view, run, _content(view, centered, total, filled))
+
+
+def _mixed_fit(X, mean, view, run, content):
+    """What is kept where rows were mixed or smoothed over their links."""
+    coordinates = _latent_means(X, mean, view)
+    return PrpcaFit(mean, view, run, coordinates, links_used=True, content=content)
+
+
+def _content(view, centered, total, filled):
+    """Loadings along the axes of the view and noise around them, of the rows as they are.
+
+    Links take away most of what is a row's own, or add to it, so that neither the noise nor
+    the loadings of mixed rows say how far an entry is from what others of its row tell.
+    """
+    lengths = np.linalg.norm(view.W, axis=0)
+    U, (n, d) = view.W / np.where(lengths > 0, lengths, 1.0), centered.shape
+    if filled.state is None:
+        energies = np.sum(np.asarray(centered @ U, dtype=float) ** 2, axis=0)
+    else:
+        W, _, noise = filled.state
+        energies = n * (np.sum((W.T @ U) ** 2, axis=0) + noise)
+        total = n * float(np.sum(W**2) + d * noise[0])
+    scales, sigma2, _ = ppca.scales_and_noise(energies, total, n, d)
+    return View(U * scales, sigma2)
 
 
 def _in_closed_form(mixed, total, settings, loop):
@@ -144,7 +173,7 @@ def _in_near_order(problem):
     if X.shape[0] <= rounds.MANY or not sparse.issparse(X):
         return X, A
     order = graph.near_order(A)
-    return X[order], A[order][:, order]
+    return X[order], A[order][:, order]  # type: ignore[index]
 
 
 def _task(X, A, settings):
@@ -152,9 +181,9 @@ def _task(X, A, settings):
     q, rng = settings.n_components, settings.rng
     # Own axes beyond half of the rows or features would explain all of the content.
     k = q + min(settings.own_components, max(0, min(X.shape) // 2 - q))
-    rows = as_data(_without_gaps(X, k, settings))
+    rows = as_data(_without_gaps(X, k, settings).X)
     mean, centered = center(rows)
-    check_spread(centered.squared_norm)
+    check_spread(centered.squared_norm, rows.dtype)
     data = model.link(centered, A, rng)
     return rounds.Task(rows, A, mean, data, rounds.leading_axes(centered, k, rng), q, rng)
 
@@ -218,13 +247,20 @@ def _latent_means(X, mean, view):
     return as_data(X).less_mean(mean) @ weights
 
 
+class _Filled(NamedTuple):
+    """Rows without gaps, and the PPCA that filled them, None where there were none."""
+
+    X: Any
+    state: gaussian_gaps.State | None = None
+
+
 def _without_gaps(X, q, settings):
     """X with its gaps filled by PPCA, each row from its own content."""
     if not has_gaps(X):
-        return X
+        return _Filled(X)
     data, tol = patterns.inputs(X), _tolerance(settings, TOL)
     run = gaussian_gaps.maximise(data, q, iterate, max_iter=settings.max_iter, tol=tol)
-    return gaussian_gaps.fill(run.state, data)[0].astype(X.dtype)
+    return _Filled(gaussian_gaps.fill(run.state, data)[0].astype(X.dtype), run.state)
 
 
 def _tolerance(settings, default) -> float:

@@ -142,7 +142,6 @@ def _route(X, settings):
 
 def _by_moments(X, problem, settings, loop, statistics_of=from_moments):
     stats, basis = statistics_of(X, problem.Y, problem.observed, problem.weights)
-    check_spread(stats.energy)
     noise, tol = noise_rule(stats, settings), tolerance(stats, settings.tol)
     q, max_iter = settings.n_components, settings.max_iter
     run = maximise(stats, q, noise, max_iter=max_iter, tol=tol, loop=loop)
@@ -154,7 +153,7 @@ def _by_dual(X, problem, settings, loop):
 
 
 def _by_products(X, problem, settings, loop):
-    energy = check_spread(X.squared_norm)
+    energy = check_spread(X.squared_norm, X.dtype)
     found, noise = fit_by_products.maximise(X, energy, problem, settings, loop)
     run = Run(found.small.state, found.objective, found.converged)
     basis, floored = np.asarray(found.basis, dtype=float), at_floor(run.state, noise)
@@ -178,7 +177,7 @@ def _by_paper(X, problem, settings, loop):
             f"solver == 'em', noise == {settings.noise!r} and prior == {settings.prior!r}; the EM "
             "of the paper accepts noise='learn' and prior=0"
         )
-    check_spread(X.squared_norm)
+    check_spread(X.squared_norm, X.dtype)
     blocks, mean_y = _blocks(X, problem)
     method = Method(
         _random_views(blocks, settings.n_components, settings.rng),

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gnomon.linalg.data import Data
+from gnomon.linalg.data import Data, check_spread
 from gnomon.linalg.solve import above_rounding
 
 # Shares of the mean variance below which noise is not let: where the latent variables can
@@ -188,8 +188,10 @@ def tolerance(stats: Statistics, tol) -> float:
 
 
 def has_closed_form(stats: Statistics, noise: Noise) -> bool:
-    """Whether all rows have all outputs and the noise is of one level for each view."""
+    """Whether all rows have all outputs, which vary, with noise of one level for each view."""
     outputs = stats.outputs
+    if not output_means(outputs)[1].any():
+        return False
     everywhere = outputs.alike and np.isclose(outputs.counts.sum(), stats.n, rtol=1e-12)
     return everywhere and not noise.per_output and noise.prior_x == 0 == noise.prior_y
 
@@ -197,6 +199,7 @@ def has_closed_form(stats: Statistics, noise: Noise) -> bool:
 def from_moments(X: Data, Y, observed, weights=None) -> tuple[Statistics, np.ndarray]:
     """Statistics of centred X (weighted where it is) and its principal axes (d, d)."""
     S = X.gram()
+    energy = check_spread(float(np.trace(S)), X.dtype)
     g, axes = np.linalg.eigh(S)
     g, axes = np.maximum(g[::-1], 0.0), axes[:, ::-1]
     labelled = observed.any(axis=1)
@@ -209,12 +212,13 @@ def from_moments(X: Data, Y, observed, weights=None) -> tuple[Statistics, np.nda
         found = _labelled_outputs(T, Y, observed, labelled, weights)
     else:
         found = no_outputs(len(g), Y.shape[1])
-    return Statistics(X.n_samples, X.n_features, float(np.trace(S)), g, found), axes
+    return Statistics(X.n_samples, X.n_features, energy, g, found), axes
 
 
 def from_dual(X: Data, Y, observed, weights=None) -> tuple[Statistics, np.ndarray]:
     """Statistics of centred X with few rows and an orthonormal basis (d, m) of their span."""
     K = X.dual_gram()
+    energy = check_spread(float(np.trace(K)), X.dtype)
     g, U = np.linalg.eigh(K)
     g, U = g[::-1], U[:, ::-1]
     kept = above_rounding(g, X.dtype)
@@ -223,7 +227,7 @@ def from_dual(X: Data, Y, observed, weights=None) -> tuple[Statistics, np.ndarra
     labelled = observed.any(axis=1)
     T = (U * np.sqrt(g))[labelled]
     found = _labelled_outputs(T, Y, observed, labelled, weights)
-    return Statistics(X.n_samples, X.n_features, float(np.trace(K)), g, found), axes
+    return Statistics(X.n_samples, X.n_features, energy, g, found), axes
 
 
 def _labelled_outputs(T, Y, observed, labelled, weights):

@@ -23,6 +23,7 @@ from gnomon.models.strength.clusters import cluster_shares
 from gnomon.models.strength.completion import Outputs, Votes, complete_with_votes
 from gnomon.models.strength.rule import RULE, TINY
 from gnomon.models.strength.trials import (
+    Candidate,
     Completions,
     Contest,
     Labelled,
@@ -73,13 +74,19 @@ class Unlabelled(NamedTuple):
     group: np.ndarray | None = None
 
 
-def choose(space: PrincipalSpace, outputs: Outputs, q, rng) -> Choice:
-    """The strength and number of directions for q components."""
+def choose(
+    space: PrincipalSpace, outputs: Outputs, q, rng, before: Candidate | None = None
+) -> Choice:
+    """The strength and number of directions for q components.
+
+    Those of a fit ``before`` stay unless others are clearly better: labels that are added one by
+    one would otherwise turn the map with each of them.
+    """
     everyone = distinct_rows(space, outputs)
     labelled = thinned(everyone, rng)
     if not _can_be_tried(labelled):
         return Choice(0.0, len(space.variances))
-    contest = Contest(space, labelled, q)
+    contest = Contest(space, labelled, q, before)
     if outputs.labels is None:
         return _by_numbers(contest, rng)
     choice = _by_classes(contest, outputs, rng)
@@ -149,7 +156,7 @@ def relative_losses(losses, chance, rows) -> tuple[np.ndarray, np.ndarray]:
 def _first_choice(contest, loss, error, apart, finds_labels) -> Choice:
     """The candidate of least criterion, or none where the evidence is thin."""
     criterion = loss + RULE.caution * (error + apart)
-    best = int(np.argmin(criterion))
+    best = _least(contest, criterion, error)
     trusted = finds_labels or -loss[best] > RULE.beats_pca * error[best]
     chosen = contest.candidates[best if trusted else 0]
     sizes, s = np.array(contest.candidates).T
@@ -262,7 +269,17 @@ def _after_votes(contest, first, apart):
     curve = first.curve._replace(disagreement=apart, criterion=criterion)
     # Without supervision the votes change nothing; the first round has mostly ruled it out.
     possible = np.where((curve.s > 0) | (first.s == 0), criterion, np.inf)
-    return contest.candidates[int(np.argmin(possible))], curve
+    best = _least(contest, possible, RULE.loss_after_votes * first.curve.error)
+    return contest.candidates[best], curve
+
+
+def _least(contest, criterion, error) -> int:
+    """The candidate of least criterion, or the one before, unless that is clearly worse."""
+    best = int(np.argmin(criterion))
+    if contest.before not in contest.candidates:
+        return best
+    before = contest.candidates.index(contest.before)
+    return before if criterion[before] <= criterion[best] + RULE.reluctance * error[best] else best
 
 
 def left_out_evidence(fits: Completions, labelled: Labelled) -> float:

@@ -17,10 +17,14 @@ from gnomon.models.strength import closed_form, gaps
 from gnomon.models.strength.choice import Choice, Curve, choose
 from gnomon.models.strength.closed_form import PrincipalSpace, n_directions
 from gnomon.models.strength.completion import Outputs
+from gnomon.models.strength.trials import Candidate
 
 
 class Settings(NamedTuple):
-    """Number of components, strength in [0, 1] or "auto", scale of coordinates, when to stop."""
+    """Number of components, strength in [0, 1] or "auto", scale of coordinates, when to stop.
+
+    ``before`` is the candidate that an earlier fit chose, which "auto" leaves with reluctance.
+    """
 
     n_components: int
     strength: float | str
@@ -28,10 +32,11 @@ class Settings(NamedTuple):
     max_iter: int
     tol: float
     rng: np.random.Generator
+    before: Candidate | None = None
 
 
 class StrengthFit(NamedTuple):
-    """SPPCA with its strength, how that was chosen, the run, and the passes over X.
+    """SPPCA with its strength and directions, how they were chosen, the run, the passes over X.
 
     The objective is the log likelihood of x and the completed outputs where X has gaps, else the
     share of the energy that the components hold.
@@ -39,6 +44,7 @@ class StrengthFit(NamedTuple):
 
     fitted: SppcaFit
     strength: float
+    n_directions: int
     curve: Curve | None
     run: Run
     passes: int
@@ -77,7 +83,7 @@ def _space(X, weights, settings):
     mean, X = center(weighted(X, weights))
     with threads_for(X):
         space = closed_form.principal_space(mean, X, n_directions(q), settings.rng, leading=q)
-    check_spread(space.total)
+    check_spread(space.total, X.dtype)
     return space
 
 
@@ -86,7 +92,7 @@ def _supervise(space, outputs, settings):
     """The strength, chosen where it is not given, and the closed form."""
     q = settings.n_components
     if settings.strength == "auto":
-        choice = choose(space, outputs, q, settings.rng)
+        choice = choose(space, outputs, q, settings.rng, settings.before)
     else:
         choice = Choice(float(settings.strength), n_directions(q))
     space = closed_form.truncated(space, choice.n_directions)
@@ -95,4 +101,4 @@ def _supervise(space, outputs, settings):
 
 def _scaled(found, choice, run, *, passes, settings):
     found = closed_form.in_latent_scale(found) if settings.latent_scale else found
-    return StrengthFit(found, choice.s, choice.curve, run, passes)
+    return StrengthFit(found, choice.s, choice.n_directions, choice.curve, run, passes)

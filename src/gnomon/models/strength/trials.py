@@ -61,11 +61,15 @@ class Candidate(NamedTuple):
 
 
 class Contest(NamedTuple):
-    """A principal space, the labelled rows that judge the candidates in it, how many components."""
+    """A principal space, the labelled rows that judge the candidates in it, how many components.
+
+    ``before`` is the candidate that an earlier fit chose, None where there is none.
+    """
 
     space: PrincipalSpace
     labelled: Labelled
     q: int
+    before: Candidate | None = None
 
     @property
     def sizes(self) -> list[int]:

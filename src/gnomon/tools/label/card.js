@@ -54,7 +54,7 @@ const showCard = () => {
 const nothingLeft = () => (labels.every((label) => label >= 0) ? "Every row has a label." : "No row waits: the next ones are being chosen.");
 const fetchCard = async (row, quiet) => {
   let values;
-  try { values = await ask("row/" + row); } catch (error) { inform("The row could not be read: " + error.message, true); return; }
+  try { values = await ask("row/" + row); } catch (error) { $("values-hint").textContent = "The row could not be read: " + error.message; return; }
   if (!current || current.row !== row) return;
   shown = values;
   showImage(); showText(); showClassesOfCard(); showValues(); showNearest();
@@ -85,26 +85,36 @@ const showText = () => {
 };
 
 // The classes to give -------------------------------------------------------------------
-const classButton = (c, short_) => {
-  const button = element("button", undefined, "class"), key = KEYS[c], p = shown && shown.classes.length ? shown.probabilities[c] : null;
+const classButton = (c) => {
+  const button = element("button", undefined, "class"), key = KEYS[c];
   button.type = "button"; button.title = session.classes[c];
   if (key) { button.setAttribute("aria-keyshortcuts", key); button.append(element("kbd", key)); }
   button.append(keyImage(c), element("span", session.classes[c], "name"));
-  if (!short_ && p !== null && p !== undefined) {
-    const bar = element("span", undefined, "share");
-    bar.style.width = Math.round(100 * p) + "%";
-    button.append(element("span", percent(p), "count"), bar);
-  }
-  if (!short_) button.setAttribute("aria-pressed", String(current !== null && labels[current.row] === c));
   button.addEventListener("click", (event) => { give(session.classes[c]); leaveButton(event); });
   return button;
 };
+// Buttons stay as they are while classes do: one that is replaced between press and release is never clicked.
+let built = "";
+const buildClasses = () => {
+  const names = JSON.stringify(session.classes), box = $("classes");
+  if (names === built && box.children.length) return;
+  built = names;
+  box.replaceChildren(...session.classes.map((_, c) => {
+    const button = classButton(c);
+    button.append(element("span", "", "count"), element("span", undefined, "share"));
+    return button;
+  }));
+  if (!session.classes.length) box.append(element("p", "There is no class yet: press n, or the button, and name the first.", "hint"));
+};
+const showShares = () => [...$("classes").querySelectorAll("button")].forEach((button, c) => {
+  const p = shown && shown.classes.length ? shown.probabilities[c] : undefined;
+  button.querySelector(".count").textContent = p === undefined ? "" : percent(p);
+  button.querySelector(".share").style.width = p === undefined ? "0" : Math.round(100 * p) + "%";
+  button.setAttribute("aria-pressed", String(current !== null && labels[current.row] === c));
+});
 const showClassesOfCard = () => {
-  const all = session.classes.map((_, c) => c), box = $("classes");
-  const focus = [...box.children].indexOf(document.activeElement);
-  box.replaceChildren(...all.map((c) => classButton(c)));
-  if (!all.length) box.append(element("p", "There is no class yet: press n, or the button, and name the first.", "hint"));
-  if (focus >= 0 && box.children[focus]) box.children[focus].focus();
+  buildClasses();
+  showShares();
   const given = current && labels[current.row] >= 0, slip = current && news.slips.find(({ row }) => row === current.row);
   $("given").classList.toggle("hidden", !given);
   $("remove").classList.toggle("hidden", !given);
@@ -241,6 +251,8 @@ const giveSelected = async (name) => {
 const markTogether = async () => {
   const rows = selectedRows();
   if (rows.length < 2) { inform("Select at least two rows that belong together, with the lasso or a box."); return; }
+  const known = new Set(rows.map((row) => labels[row]).filter((label) => label >= 0));
+  if (known.size > 1) { inform("Rows of several classes cannot belong together: " + [...known].map((c) => session.classes[c]).join(", ") + "."); return; }
   if (await act({ do: "together", rows })) {
     setSelection([]);
     inform(count(rows.length, "row", "rows") + " belong together now; u takes it back.");

@@ -21,7 +21,7 @@ const setSelection = (rows, added) => {
   selection.count = selection.mask.reduce((sum, v) => sum + v, 0);
   $("chosen").classList.toggle("hidden", selection.count === 0);
   $("chosen-count").textContent = count(selection.count, "row selected", "rows selected");
-  $("chosen-classes").replaceChildren(...session.classes.map((_, c) => classButton(c, true)));
+  $("chosen-classes").replaceChildren(...session.classes.map((_, c) => classButton(c)));
   redraw();
 };
 
@@ -67,6 +67,11 @@ document.addEventListener("keydown", (event) => {
   if (does) does(); else if (c < session.classes.length) give(session.classes[c]);
   else inform("There is no class " + event.key + "; n makes a new one.");
 }, true);
+
+// Colours of keys and lanes are those of the theme.
+const repaintCard = () => { built = ""; showClassesOfCard(); if (shown) { showValues(); showNearest(); } };
+dark.addEventListener("change", repaintCard);
+$("theme").addEventListener("click", repaintCard);
 
 // Beginning --------------------------------------------------------------------------------
 fill($("colour"), columns.map((column) => column.name), 0);

@@ -4,6 +4,8 @@ Pure computation, to be called from a thread: `Learner.update` refits after each
 fast; `Learner.progress` cross-validates, takes seconds, and can be called less often.
 """
 
+from copy import copy
+from inspect import signature
 from typing import NamedTuple
 
 import numpy as np
@@ -11,16 +13,17 @@ from scipy.linalg import orthogonal_procrustes
 from scipy.sparse import issparse
 from sklearn.base import clone
 
-from gnomon.estimators import n_rows, take_rows
+from gnomon.estimators import check_option, n_rows, take_rows
 from gnomon.estimators.dcagm import DCAGM
+from gnomon.estimators.kernel_sppca import KernelSPPCA
 from gnomon.estimators.ppca import PPCA
 from gnomon.estimators.sppca import SPPCA
 from gnomon.linalg.data import has_gaps
 from gnomon.tools.compare.held_out import held_out
 from gnomon.tools.compare.scoring import code_problem, labelled_splits
-from gnomon.tools.suggest import OF_CLASSES, Suggestion, View, choose, content
+from gnomon.tools.suggest import OF_CLASSES, RULES, Suggestion, View, choose, content
 
-MODELS = {"SPPCA": SPPCA, "DCAGM": DCAGM}
+MODELS = {"SPPCA": SPPCA, "KernelSPPCA": KernelSPPCA, "DCAGM": DCAGM}
 # Length of the queue: more rows than a person skips before the next refit is there.
 QUEUE = 20
 # A class with fewer labels can hardly be held out: in five folds each should have one.
@@ -104,7 +107,7 @@ class Learner:
     classes : list of str
         Names of the classes by their codes; append to it where a class is new.
     model : str, default="auto"
-        "auto" (SPPCA), "SPPCA" or "DCAGM".
+        "SPPCA", which "auto" takes with chunks and without, "KernelSPPCA" or "DCAGM".
     rule : str, default="representative"
         The rule of the queue, as in `gnomon.suggest`.
     random_state : int, default=0
@@ -113,9 +116,12 @@ class Learner:
     def __init__(self, X, classes, model="auto", rule="representative", random_state=0):
         self.X, self.classes, self.model, self.rule = X, list(classes), model, rule
         self.random_state = random_state
+        check_option("model", model, ("auto", *MODELS))
+        check_option("rule", rule, tuple(RULES))
         gaps = not issparse(X) and has_gaps(np.asarray(X))
         self._whole = _filled(X) if gaps else X
         self._content = content(self._whole)
+        self._size = min(2, X.shape[1])
         self.fitted = None
         self._last: State | None = None
         self._progress: Progress | None = None
@@ -127,7 +133,7 @@ class Learner:
         """
         labels = np.asarray(labels)
         self.fitted = fitted = self._fit(labels, _agreeing(chunks, labels))
-        Z, covariances = _placed(fitted, self.X)
+        Z, covariances = _placed(fitted, self._seen_by(fitted))
         Z, sd, moved = self._aligned(Z, covariances)
         P = self._probabilities(fitted, labels)
         queue = self._queue(Z, P, labels, skipped)
@@ -151,8 +157,8 @@ class Learner:
     def _judged(self, found, labels, chunks):
         rows = self._rows_of_progress(labels)
         X, y = take_rows(self._whole, rows), labels[rows]
-        known = {} if chunks is None else {"chunks": chunks[rows]}
         model = self._model()
+        known = _known(model, None if chunks is None else chunks[rows])
         score = held_out(model, X, y, "classes", **known)
         if score is None:
             return found
@@ -177,20 +183,27 @@ class Learner:
 
     def _model(self):
         kind = SPPCA if self.model == "auto" else MODELS[self.model]
-        return kind(2, random_state=self.random_state)
+        more = {"warm_start": True} if kind is SPPCA else {}
+        more |= {"target": "classes"} if issubclass(kind, SPPCA | KernelSPPCA) else {}  # type: ignore[dict-item]
+        return kind(self._size, random_state=self.random_state, **more)
 
     def _fit(self, labels, chunks):
         if _n_classes(labels) < 2:
-            return SPPCA(2, random_state=self.random_state).fit(self._whole)
-        more = {} if chunks is None else {"chunks": chunks}
-        return self._model().fit(self._whole, labels, **more)
+            return SPPCA(self._size, random_state=self.random_state).fit(self._whole)
+        # A copy, as another thread may look at the last fit; it starts from what that has chosen.
+        model = copy(self.fitted) if hasattr(self.fitted, "classes_") else self._model()
+        return model.fit(self._whole, labels, **_known(model, chunks))  # type: ignore[union-attr]
+
+    def _seen_by(self, fitted):
+        """The rows with their gaps where the model knows what these mean for a place."""
+        return self.X if isinstance(fitted, SPPCA) else self._whole
 
     def _probabilities(self, fitted, labels):
         n_classes = len(self._codes(labels))
         if not hasattr(fitted, "classes_"):
             return np.full((n_rows(self.X), n_classes), 1 / max(n_classes, 1), dtype=np.float32)
         P = np.zeros((n_rows(self.X), n_classes), dtype=np.float32)
-        P[:, fitted.classes_] = fitted.predict_proba(self.X)
+        P[:, fitted.classes_] = fitted.predict_proba(self._seen_by(fitted))
         return P
 
     def _aligned(self, Z, covariances):
@@ -271,18 +284,27 @@ def _agreeing(chunks, labels):
     return chunks if np.any(chunks >= 0) else None
 
 
+def _known(model, chunks):
+    """What a fit is told besides labels: the chunks, where the model takes them."""
+    takes = "chunks" in signature(model.fit).parameters
+    return {"chunks": chunks} if takes and chunks is not None else {}
+
+
 def _filled(X):
     size = max(1, min(COMPONENTS_OF_GAPS, X.shape[1] - 1, X.shape[0] - 1))
     return PPCA(size, random_state=0).fit(X).impute(X)
 
 
 def _placed(fitted, X):
-    """Places (n, 2) of the rows on the map, and their covariances (n, 2, 2)."""
-    if not hasattr(fitted, "posterior"):
-        Z = np.asarray(fitted.transform(X), dtype=float)
-        return Z, np.zeros((len(Z), 2, 2))
-    mean, covariance = fitted.posterior(X)
-    return np.asarray(mean, dtype=float), np.asarray(covariance, dtype=float)
+    """Places (n, 2) of the rows on the map, and their covariances (n, 2, 2), zero if not known."""
+    if hasattr(fitted, "posterior"):
+        mean, covariance = fitted.posterior(X)
+    else:
+        mean = fitted.transform(X)
+        covariance = np.zeros((*mean.shape, mean.shape[1]))
+    lacking = 2 - mean.shape[1]
+    Z = np.pad(np.asarray(mean, dtype=float), [(0, 0), (0, lacking)])
+    return Z, np.pad(np.asarray(covariance, dtype=float), [(0, 0), (0, lacking), (0, lacking)])
 
 
 def _surprises(said, rows, problem):

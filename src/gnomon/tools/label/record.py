@@ -100,6 +100,21 @@ class Record:
             self.chunks[rows] = number
         return rows
 
+    def classes_among(self, rows) -> list[str]:
+        """Classes that labels give to these rows or to those that belong together with them."""
+        chunks = self.chunks[rows]
+        joined = np.isin(self.chunks, chunks[chunks >= 0])
+        joined[rows] = True
+        codes = np.unique(self.labels[joined & (self.labels >= 0)])
+        return [self.classes[code] for code in codes]
+
+    def _leave_chunks(self, rows, code):
+        """A label counts more: a row leaves a group of which others have another class."""
+        for chunk in np.unique(self.chunks[rows]):
+            of_chunk = self.labels[self.chunks == chunk]
+            if chunk >= 0 and np.any((of_chunk >= 0) & (of_chunk != code)):
+                self.chunks[rows[self.chunks[rows] == chunk]] = -1
+
     def _label(self, rows, entry):
         if entry.name is None:
             self.labels[rows], self.origins[rows], self.times[rows] = -1, 0, ""
@@ -110,5 +125,6 @@ class Record:
         code = self.classes.index(entry.name)
         self.confirmed[rows] = self.labels[rows] == code
         self.labels[rows] = code
+        self._leave_chunks(rows, code)
         self.origins[rows] = ORIGINS.index(entry.origin or "person")
         self.times[rows] = entry.time

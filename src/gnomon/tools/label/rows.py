@@ -54,7 +54,7 @@ class Rows(NamedTuple):
         """By which a journal knows these rows again."""
         dense = isinstance(self.X, np.ndarray)
         parts = (self.X,) if dense else (self.X.data, self.X.indices, self.X.indptr)
-        digest = fingerprint(*map(np.asarray, parts), self.ids)
+        digest = fingerprint([*map(np.asarray, parts), self.ids])
         return {"target": self.target, "rows": len(self.ids), "content": digest[:16]}
 
     def image(self, row) -> Path | None:

@@ -131,7 +131,16 @@ class Session:
             raise ValueError(f"the name of a class has more than {LONGEST_NAME} characters")
         if not rows and (do != "label" or name is None):
             raise ValueError(f"there is no row to {do}")
+        if do == "together":
+            self._check_group(rows)
         return entry
+
+    def _check_group(self, rows):
+        names = self.record.classes_among(rows)
+        if len(rows) < 2:
+            raise ValueError("one row alone belongs together with none")
+        if len(names) > 1:
+            raise ValueError(f"rows of several classes cannot belong together: {', '.join(names)}")
 
     def _undo_entry(self):
         if self.record.last is None:

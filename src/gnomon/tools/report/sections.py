@@ -279,7 +279,7 @@ def _loading_lines(values, half, names, scale):
     low, high = values - spread, values + spread
     bounds = bounds_of([0.0], low, high)
     return tuple(
-        draw_along(f"z{k + 1}", *scale, row, low[k], high[k], bounds)
+        draw_along(f"z{k + 1}", *scale, row, low[k], high[k], bounds)  # type: ignore[call-arg]
         for k, row in enumerate(values)
     )
 
@@ -317,7 +317,7 @@ def _dimension(subject):
     *points, name = curve
     text = f"{name}, with one standard deviation over splits; the chosen number is coloured."
     highest = 1.0 if name.lower().startswith(AT_MOST_ONE) else np.inf
-    svg = draw_curve(*points, subject.Z.shape[1], highest)
+    svg = draw_curve(*points, subject.Z.shape[1], highest)  # type: ignore[call-arg]
     return Card("dimension", "How many dimensions", hint=text, charts=(svg,))
 
 
@@ -329,7 +329,7 @@ def _criterion(subject):
     found = getattr(subject.model, "criterion_", None)
     if not isinstance(found, dict) or not {"n_components", "mean", "std"} <= found.keys():
         return None
-    tried = [int(q) for q in found["n_components"]]
+    tried = [int(q) for q in found["n_components"]]  # type: ignore[assignment]
     return tried, found["mean"], found["std"], "Log likelihood per held-out row"
 
 

@@ -188,6 +188,7 @@ const keyImage = (g) => {
   const image = document.createElement("canvas"), sharp = window.devicePixelRatio || 1;
   image.width = image.height = 16 * sharp;
   image.style.width = image.style.height = "16px";
+  image.setAttribute("aria-hidden", "true");
   const c = image.getContext("2d");
   c.scale(sharp, sharp);
   drawMarker(c, 8, 8, 5, g, false);
