@@ -133,6 +133,7 @@ def test_metrics_are_what_they_say(partly, wine):
     assert_allclose(span(raw), span(within), atol=1e-8)
 
 
+@pytest.mark.filterwarnings("ignore:.*a chunk whose label does not fit")
 def test_chunks_help_where_labels_are_few(wine):
     X, y = wine
     rng = np.random.default_rng(0)
@@ -149,6 +150,26 @@ def test_chunks_help_where_labels_are_few(wine):
         without = DCAGM().fit(X, labels).score(X[hidden], y[hidden])
         gains.append(DCAGM().fit(X, labels, chunks=chunks).score(X[hidden], y[hidden]) - without)
     assert np.mean(gains) > 0
+
+
+def test_members_that_x_speaks_against_leave_their_chunk_with_a_warning(wine):
+    X, y = wine
+    labels, chunks = np.full(len(y), -1), np.full(len(y), -1)
+    first = np.array([np.flatnonzero(y == c)[0] for c in range(3)])
+    members = np.concatenate([np.flatnonzero(y == c)[1:11] for c in range(3)])
+    labels[first], chunks[first], chunks[members] = range(3), range(3), y[members]
+    strays = members[::5]
+    chunks[strays] = (y[strays] + 1) % 3
+    with pytest.warns(UserWarning, match=r"rows have a chunk whose label does not fit"):
+        model = DCAGM().fit(X, labels, chunks=chunks)
+    left = np.flatnonzero((chunks >= 0) & (model.labels_ < 0))
+    assert len(np.intersect1d(left, strays)) >= 3
+    assert len(np.setdiff1d(left, strays)) <= 1
+    trusting = DCAGM(objective="paper", max_iter=5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        trusting.fit(X, labels, chunks=chunks)
+    assert_array_equal(trusting.labels_[strays], chunks[strays])
 
 
 def test_a_chunk_of_one_changes_nothing(partly, model):

@@ -783,6 +783,9 @@ def test_links_are_used_by_prpca(text, tmp_path, rng):
     said = json.loads(run("fit", path, *options, "--out", tmp_path / "o", "--json").stdout)
     assert said["model"] == "PRPCA"
     run("transform", tmp_path / "o" / "model.gnomon", path, "--out", tmp_path / "z.csv")
+    own = text("from,to,w\nn1,n2,1\nn3,n3,2\nn4,n5,3\n", "own.csv")
+    said = run("fit", path, "--id", "node", "--links", own, "-k", "2", "--out", tmp_path / "o")
+    assert "note: 1 link of a row with itself in" in said.stderr
     wrong = text("from,to\nn1,nobody\n", "wrong.csv")
     line = fails("fit", path, "--id", "node", "--links", wrong, "--out", tmp_path / "o")
     assert "links 'nobody', which is no row of the table" in line

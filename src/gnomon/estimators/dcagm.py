@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gnomon.estimators._base import LatentPosterior
 from gnomon.estimators._door import (
+    NO_CHUNK,
     FillsGaps,
     check_integer,
     check_option,
@@ -43,8 +44,10 @@ from gnomon.estimators._targets import (
     require_classes,
     require_targets,
 )
+from gnomon.estimators.chunks import doubtful_labels, warn_of_wrong_members
 from gnomon.estimators.selection import ChoosesSize
 from gnomon.linalg.data import Centered, as_data, has_gaps
+from gnomon.linalg.standardize import standardize
 from gnomon.models.dcagm import fit as dcagm
 from gnomon.models.dcagm import gaps
 from gnomon.models.dcagm.mixture import Mixture, by_class, log_joint, log_sum, whiten
@@ -240,7 +243,8 @@ class DCAGM(
             Class labels; -1 or None for rows without.
         chunks : array-like of shape (n_samples,), default=None
             Rows with the same number >= 0 are known to share a class; -1 for rows in no
-            chunk. A label of one member is passed on to all. See `gnomon.chunks_from_pairs`.
+            chunk. A label of one member is passed on to all, but, with a warning, not to those
+            that x speaks against. See `gnomon.chunks_from_pairs`.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows; a weight of two is a row, or member of a chunk, that occurs twice.
 
@@ -254,12 +258,13 @@ class DCAGM(
         X = read_data(self, X, fitting=True, min_samples=2)
         require_targets(y, "DCAGM")
         n = X.shape[0]
-        classes, chunks = read_classes(y, n), read_chunks(chunks, n)
-        classes = classes._replace(labels=share_labels(classes.labels, chunks, classes.names))
         weights = np.ones(n) if sample_weight is None else read_weights(sample_weight, n)
+        self.filling_, classes = filling.learn(X, weights), read_classes(y, n)
+        classes, chunks = self._share_labels(
+            self._filled(X), classes, read_chunks(chunks, n), weights
+        )
         named = classes.names if classes.names.dtype.kind in "iuf" else classes.names.astype(object)
         self.labels_ = np.append(named, UNLABELLED)[classes.labels]
-        self.filling_ = filling.learn(X, weights)
         if has_gaps(X):
             X, index = filling.copies(self.filling_, X, N_COPIES, np.random.default_rng(0))
             classes, chunks = keep_rows(classes, index), chunks[index]
@@ -417,6 +422,21 @@ class DCAGM(
             tol=check_real("tol", self.tol, low=0),
             rng=generator(self.random_state),
         )
+
+    def _share_labels(self, X, classes, chunks, weights):
+        """Labels passed on to the members of a chunk; those that x speaks against leave it."""
+        labels = share_labels(classes.labels, chunks, classes.names)
+        passed_on = (labels >= 0) & (classes.labels < 0) & (weights > 0)
+        if self.objective == "invariant" and passed_on.any():
+            counted = (labels >= 0) & (weights > 0)
+            rows = standardize(as_data(X), weights, by_column=self.standardize).data
+            names = np.unique(labels[counted], return_inverse=True)[1]
+            wrong = np.zeros(len(labels), dtype=bool)
+            wrong[counted] = doubtful_labels(rows.rows(counted), names, weights[counted])
+            wrong &= passed_on
+            warn_of_wrong_members(wrong)
+            labels, chunks = np.where(wrong, -1, labels), np.where(wrong, NO_CHUNK, chunks)
+        return classes._replace(labels=labels), chunks
 
     def _problem(self, X, classes, chunks, weights):
         """Names of the classes, and what the model is fitted to."""

@@ -345,7 +345,9 @@ def label(
         Path | None,
         typer.Option("--out", "-o", help="Folder for what is kept; TABLE-labels if not given."),
     ] = None,
-    model: Annotated[str, typer.Option("--model", "-m", help="auto, sppca or dcagm.")] = "auto",
+    model: Annotated[
+        str, typer.Option("--model", "-m", help="auto, sppca, kernel-sppca or dcagm.")
+    ] = "auto",
     unlabelled: Unlabelled = None,
     ignore: Ignore = None,
     scale: Scale = "auto",

@@ -322,7 +322,7 @@ def label(console, *, path, out, reading, asked, shown, model, seed, port, brows
         rows = from_table(table, question, console.note, **shown)
     limit_threads(rows.X)
     with console.stage("placing the rows"):
-        session = open_session(rows, folder, model=model, random_state=seed)
+        session = open_session(rows, folder, model=MODELS.get(model, model), random_state=seed)
 
     def tell(url):
         n = count(session.n_labels, "label")

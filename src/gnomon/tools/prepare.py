@@ -180,7 +180,7 @@ def prepare(table: Table, asked: Question, note) -> PreparedTable:
     for name, values in target_columns(asked, y).items():
         _check_variety(table, asked, name, values, kind, note)
     chunks = None if asked.chunks is None else _chunk_ids(table, asked.chunks)
-    links = None if asked.links is None else _read_links(asked.links, ids)
+    links = None if asked.links is None else _read_links(asked.links, ids, note)
     gaps = gap_counts(recipe, X)
     return PreparedTable(X, y, kind, ids, chunks, links, recipe, gaps, table.reading)
 
@@ -242,7 +242,7 @@ def graph_of(saved: SavedModel, path, ids, note) -> Graph | None:
     ids = [str(name) for name in ids]
     known = {name: place for place, name in enumerate(nodes)}
     every = [*nodes, *(name for name in ids if name not in known)]
-    links = _read_links(path, every)
+    links = _read_links(path, every, note)
     known = {name: place for place, name in enumerate(every)}
     return Graph(links, np.array([known[name] for name in ids]))
 
@@ -443,7 +443,7 @@ def _chunk_ids(table, name):
     return np.array([numbers.get(text, -1) for text in texts])
 
 
-def _read_links(path, ids):
+def _read_links(path, ids, note):
     if path == NEIGHBOURS:
         return NEIGHBOURS
     edges = open_table(path)
@@ -461,7 +461,11 @@ def _read_links(path, ids):
             "rows are named by --id, or numbered from 1"
         )
     weights = _link_weights(edges) if len(edges.names) > 2 else None
-    pairs = list(zip(*ends, strict=True))
+    pairs = [pair for pair in zip(*ends, strict=True) if pair[0] != pair[1]]
+    if len(pairs) < len(ends[0]):
+        own = len(ends[0]) - len(pairs)
+        note(f"{count(own, 'link')} of a row with itself in {path} left out")
+        weights = None if weights is None else weights[np.not_equal(*map(np.asarray, ends))]
     return gnomon.Links.from_edges(pairs, nodes=ids, weights=weights)
 
 

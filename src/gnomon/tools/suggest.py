@@ -30,8 +30,8 @@ from gnomon.estimators.sppca import SPPCA
 from gnomon.typing import OutputsLike, RowsLike, SeedLike
 
 # Rows that are looked at, and stood for, where there are more: drawn at random, so many are as
-# good, and what they are to each other is known within 20 ms.
-MOST_CANDIDATES = 1500
+# good, and what they are to each other is known within 10 ms.
+MOST_CANDIDATES = 1000
 # Principal coordinates that are the content of a row, and the neighbour that says what is near.
 CONTENT, NEIGHBOUR = 20, 10
 # Rows whose neighbours say how far is near; the median of more is the same.
@@ -113,7 +113,7 @@ def suggest(
         "density" weighs the margin by how many rows are about, "coverage" takes the row
         farthest from all labelled ones on the map, "random" draws.
     random_state : int, Generator or None, default=0
-        Draws of "random", and of the 1,500 rows that are looked at where there are more.
+        Draws of "random", and of the 1,000 rows that are looked at where there are more.
 
     Returns
     -------

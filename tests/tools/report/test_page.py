@@ -12,6 +12,7 @@ pytest.importorskip("jinja2")
 import gnomon.tools.report.page as page_module
 from gnomon import SPPCA
 from gnomon.displays.style import ON_DARK, PALETTE, PLAIN_COLOURS
+from gnomon.tools.report import sections
 from gnomon.tools.report.page import (
     Subject,
     payload,
@@ -109,11 +110,8 @@ def test_unlabelled_rows_are_coloured_by_their_prediction(subject):
     assert shown.tolist() == expected.tolist()
 
 
-def test_the_rows_to_label_next_are_the_least_sure(subject, page):
-    proba = subject.model.predict_proba(subject.X)
-    entropy = -(proba * np.log(np.clip(proba, 1e-300, 1))).sum(axis=1)
-    entropy[subject.labelled] = -1
-    first = subject.ready.ids[entropy.argmax()]
+def test_the_rows_to_label_next_are_those_of_the_rule(subject, page):
+    first = sections.next_labels(subject).rows[0].name
     table = page[page.index('id="next"') :]
     assert re.search(r'<td class="name">([^<]+)', table).group(1) == first
 

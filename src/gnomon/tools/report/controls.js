@@ -38,6 +38,8 @@ const goTo = (i) => {
   $("embedding").scrollIntoView({ block: "start" });
 };
 
+const search = (text) => { state.found = rowsNamed(text); showFound(text); };
+
 // Choosers ------------------------------------------------------------------------
 const turnTo = (side, axis) => { state[side] = axis; places = null; hover(-1); showAll(); redraw(); };
 for (const side of ["across", "up"]) {

@@ -14,6 +14,7 @@ from gnomon.tools.report.charts import (
     draw_signed,
 )
 from gnomon.tools.report.findings import TOP_FEATURES, Card, TableRow, ordered_scale
+from gnomon.tools.suggest import View, choose
 
 # What can be taken in at a glance.
 MOST_ROWS = 15
@@ -187,26 +188,31 @@ def _compared(row):
 
 
 def next_labels(subject) -> Card | None:
-    """The unlabelled rows whose prediction is least sure."""
+    """The unlabelled rows that stand for most rows in doubt, by the rule of `gnomon.suggest`."""
     if subject.proba is None or subject.labelled.all():
         return None
     proba = np.clip(subject.proba, 1e-300, 1)
     entropy = -(proba * np.log(proba)).sum(axis=1) / np.log(proba.shape[1])
-    rows = np.flatnonzero(~subject.labelled & (entropy >= LEAST_ENTROPY))
-    rows = rows[np.argsort(-entropy[rows], kind="stable")[:MOST_ROWS]]
+    places, classes = np.asarray(subject.Z), np.asarray(subject.model.classes_).astype(str)
+    sure = entropy < LEAST_ENTROPY
+    view = View(places, places, proba, subject.labelled, tuple(classes.tolist()), sure)
+    rng = np.random.default_rng(0)
+    found = choose(view, n=MOST_ROWS, rule="representative", rng=rng)
     title = "Rows most worth labelling next"
-    if len(rows) == 0:
+    if not found:
         text = "The model is sure of every row without a label; no label would teach it much."
         return Card("next", title, text)
-    classes = np.asarray(subject.model.classes_).astype(str)
+    rows = []
+    for row, reason, _ in found:
+        cells = [*_likely(subject, row, classes), f"{entropy[row]:.2f}", reason.partition(";")[0]]
+        rows.append(_row(subject, row, cells))
     return Card(
         "next",
         title,
-        hint="The rows whose class the model knows least; a label there teaches it most.",
-        names=("row", "most likely", "next", "entropy (1 = no idea)", ""),
-        rows=tuple(
-            _row(subject, i, [*_likely(subject, i, classes), f"{entropy[i]:.2f}"]) for i in rows
-        ),
+        hint="The rows that stand for most rows of which the model is unsure, and which no "
+        "labelled row is like on the map; each counts as labelled for those below.",
+        names=("row", "most likely", "next", "entropy (1 = no idea)", "why", ""),
+        rows=tuple(rows),
     )
 
 
