@@ -107,9 +107,19 @@ def of_compare():
     )
 
 
+def of_sizes():
+    """What two, ten and a chosen number of components are worth."""
+    cells = [cell.removesuffix(" s").split(" / ") for cell in rows("defaults_sizes")["mean"]]
+    quoted = {"auto_times": f"{float(cells[2][2]) / float(cells[0][2]):.0f}"}
+    for name, (predicted, near, _) in zip(("two", "ten", "auto"), cells, strict=True):
+        quoted |= {f"predict_{name}": short(predicted), f"near_{name}": short(near)}
+    return quoted
+
+
 def substitutions():
     """What the pages may quote, by name."""
-    return of_sppca() | of_prpca() | of_calibration() | of_compare() | of_intervals()
+    fits = of_sppca() | of_prpca() | of_sizes()
+    return fits | of_calibration() | of_compare() | of_intervals()
 
 
 def ranks_of_dcagm():

@@ -381,13 +381,12 @@ def test_data_that_cannot_be_fitted_are_named(partly):
         DCAGM().fit(np.ones_like(X), labels)
     with pytest.raises(ValueError, match="y has 177 rows"):
         DCAGM().fit(X, labels[1:])
-    for bad in (np.nan, np.inf):
-        broken = X.copy()
-        broken[3, 3] = bad
-        with pytest.raises(ValueError, match=r"NaN|infinity"):
-            DCAGM().fit(broken, labels)
-    with pytest.raises(ValueError, match="NaN"):
-        DCAGM().fit(np.ma.masked_less(X, 1), labels)
+    broken = X.copy()
+    broken[3, 3] = np.inf
+    with pytest.raises(ValueError, match="infinity"):
+        DCAGM().fit(broken, labels)
+    with pytest.raises(ValueError, match="no observed value in column 3"):
+        DCAGM().fit(np.where(np.arange(X.shape[1]) == 3, np.nan, X), labels)
 
 
 def test_paper_objective_collapses_and_the_invariant_one_does_not(partly, wine):

@@ -103,7 +103,10 @@ def test_gaps_are_filled_for_a_model_that_takes_none():
     table, notes = ready(), []
     table.X[3, 2] = np.nan
     assert fill_gaps(gnomon.PPCA(), table.X, table.recipe, notes.append) is table.X
-    filled = fill_gaps(gnomon.BSDR(), table.X, table.recipe, notes.append)
+    assert fill_gaps(gnomon.BSDR(), table.X, table.recipe, notes.append) is table.X
+    early = gnomon.BSDR(1, random_state=0).fit(np.eye(6), [0, 1] * 3)
+    del early.filling_
+    filled = fill_gaps(early, table.X, table.recipe, notes.append)
     assert filled[3, 2] == 2.0
     assert notes == ["BSDR takes no gaps; 1 was filled with column means"]
 
