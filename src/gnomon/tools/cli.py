@@ -492,7 +492,8 @@ class Console:
     @contextmanager
     def stage(self, title):
         """A line that lives while the stage does; yields a function that adds to it."""
-        if not (self.is_talking and self._err.is_terminal):
+        # Colours may be forced, as in a notebook; a line is drawn again only on a terminal.
+        if not (self.is_talking and sys.stderr.isatty()):
             yield lambda text: None
             return
         from rich.text import Text
