@@ -49,6 +49,12 @@ def main():
             found = np.mean([measured(X, y, labels, seed, library) for seed in seeds], axis=0)
             rows.append([f"{name}, {library}", *(f"{value:.3f}" for value in found)])
             print(rows[-1], flush=True)
+        write_table(rows, options)
+
+
+def write_table(rows, options):
+    """What is finished, with the means of each library."""
+    rows = list(rows)
     cells = np.array([row[1:] for row in rows], dtype=float).reshape(-1, len(LIBRARIES), len(HEADS))
     for library, means in zip(LIBRARIES, cells.mean(axis=0), strict=True):
         rows.append([f"mean, {library}", *(f"{value:.3f}" for value in means)])
