@@ -62,6 +62,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	MYPYPATH=src $(BIN)/mypy --strict --follow-imports=silent tests/typing/use_everything.py
 	$(BIN)/codespell
 
 # ADVISORIES=all.zip is a copy of PyPI/all.zip of osv.dev; SECURITY.md says what is told without it.

@@ -78,8 +78,8 @@ class Rule(NamedTuple):
         return pa.chunked_array([values])
 
     def _numbers(self, texts):
-        self._check(texts, self.style.pattern, "number")
-        return pa.array(numbers_in(texts, self.style, self.censored), from_pandas=True)
+        self._check(texts, self.style.pattern, "number")  # type: ignore[union-attr]
+        return pa.array(numbers_in(texts, self.style, self.censored), from_pandas=True)  # type: ignore[arg-type]
 
     def _dates(self, texts):
         self._check(texts, DATE, "date")
