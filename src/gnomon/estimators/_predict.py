@@ -371,6 +371,7 @@ class PredictsOutputs:
         rows = taught_rows(labels)
         weights = None if weights is None else weights[rows]
         linked = getattr(self, "links_used_", False) and not self.linked_rows_.n_neighbours
+        linked = linked and self.supervision_ != "likelihood"
         wide = fitted.projection if fitted.wide is None else fitted.wide
         wide = np.eye(len(wide)) if linked else wide
         learn = fit_linked_head if linked else fit_head

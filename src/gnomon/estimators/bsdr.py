@@ -15,10 +15,12 @@ from gnomon.estimators._targets import (
     require_classes,
     require_targets,
 )
+from gnomon.linalg.data import has_gaps
 from gnomon.models.bsdr import predict
 from gnomon.models.bsdr.fit import Problem, fit
 from gnomon.models.bsdr.gibbs import merge_chains
 from gnomon.models.bsdr.outputs import ClassOutputs, SignOutputs
+from gnomon.models.gaussian import filling
 from gnomon.typing import CallbackLike, OutputsLike, RowsLike, SeedLike
 
 
@@ -100,6 +102,9 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         be averaged, and "log_joint", "bias_contrasts" and "score_spread", which no turn changes.
     rhat_, ess_ : dict of str to ndarray
         Split R-hat and effective sample sizes of the last three.
+    filling_ : Filling or None
+        PPCA of the rows in standard units, by which missing values are filled; None where the
+        rows of the fit were sparse or in blocks.
     objective_ : list of float
         The lower bound on log p(y | X) at every step.
     n_iter_, n_features_in_, converged_ : int, int, bool
@@ -116,6 +121,10 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
     Rows without a label (-1 or None; all labels NaN) are left out of the fit, with a warning.
     In this model z is generated from x, so such rows say nothing of the projection; in the
     mean-field approximation they would even shrink it.
+
+    The model has no density of x. Missing values are filled at their means given the rest of
+    the row, by PPCA of all rows in standard units, in `fit` and after it; their covariance goes
+    on into `posterior` and `predict_proba`.
 
     References
     ----------
@@ -180,6 +189,7 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            NaN marks missing values in a dense X.
         y : array-like of shape (n_samples,) or (n_samples, n_labels)
             Classes, -1 or None for rows without one; or labels 0 and 1, NaN where unknown.
 
@@ -188,7 +198,9 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         self : BSDR
         """
         check_option("proba", self.proba, ("plug-in", "integral"))
-        X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
+        X = read_data(self, X, fitting=True, min_samples=2)
+        self.filling_ = filling.learn(X)
+        X = self._filled(X)
         settings = self._settings(X.shape[1])
         require_targets(y, "BSDR")
         outputs, labelled, classes = _read_outputs(y, X.shape[0])
@@ -242,8 +254,13 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         Z = np.asarray(self._project(X), dtype=float)
         B, C = np.vstack([self.bias_, self.weights_]), self.weights_covariance_
         if self.proba == "integral":
-            return predict.integrated(Z, self._latent_variances(X, Z), B, C, self._are_classes)
-        return predict.plug_in(Z, B, C, self._are_classes)
+            return predict.integrated(Z, self._latent_covariances(X, Z), B, C, self._are_classes)
+        P = predict.plug_in(Z, B, C, self._are_classes)
+        if has_gaps(X):
+            rows = np.isnan(X).any(axis=1)
+            unseen = self._gap_covariances(X[rows])
+            P[rows] = predict.integrated(Z[rows], unseen, B, C, self._are_classes)
+        return P
 
     def _average_probabilities(self, X):
         return predict.from_draws(

@@ -9,9 +9,11 @@ from gnomon.estimators._bsdr import BayesianReduction, labelled_data
 from gnomon.estimators._door import read_data
 from gnomon.estimators._predict import LabelledScore
 from gnomon.estimators._targets import read_targets, require_targets
+from gnomon.linalg.data import has_gaps
 from gnomon.models.bsdr.fit import Problem, fit
 from gnomon.models.bsdr.outputs import NumberOutputs, mask_of
-from gnomon.models.bsdr.predict import number_variances
+from gnomon.models.bsdr.predict import noise_without_gaps, number_variances
+from gnomon.models.gaussian import filling
 from gnomon.typing import CallbackLike, OutputsLike, RowsLike, SeedLike
 
 
@@ -66,6 +68,9 @@ class BSDRRegressor(LabelledScore, RegressorMixin, BayesianReduction):
         Mean and standard deviation of the known outputs.
     draws_, rhat_, ess_ : dict of str to ndarray
         For ``inference="gibbs"``, as in `BSDR`; with "noise_variance", in units of y.
+    filling_ : Filling or None
+        PPCA of the rows in standard units, by which missing values are filled; None where the
+        rows of the fit were sparse or in blocks.
     objective_ : list of float
         The lower bound on log p(y | X) at every step.
     n_iter_, n_features_in_, converged_ : int, int, bool
@@ -133,6 +138,7 @@ class BSDRRegressor(LabelledScore, RegressorMixin, BayesianReduction):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            NaN marks missing values in a dense X.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Numbers, NaN where unknown.
 
@@ -140,7 +146,9 @@ class BSDRRegressor(LabelledScore, RegressorMixin, BayesianReduction):
         -------
         self : BSDRRegressor
         """
-        X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
+        X = read_data(self, X, fitting=True, min_samples=2)
+        self.filling_, holed = filling.learn(X), X
+        X = self._filled(X)
         settings = self._settings(X.shape[1])
         require_targets(y, "BSDRRegressor")
         targets = read_targets(y, X.shape[0], "numeric")
@@ -151,7 +159,11 @@ class BSDRRegressor(LabelledScore, RegressorMixin, BayesianReduction):
         problem = Problem(labelled_data(X, known, "BSDRRegressor"), outputs)
         found = fit(problem, settings, self._loop(problem))
         self._keep(found, X.dtype)
-        self._keep_units(targets.coding, found.noise_variance)
+        noise = found.noise_variance
+        if has_gaps(holed):
+            unseen = self._gap_covariances(holed[known]).mean(axis=0)
+            noise = noise_without_gaps(noise, unseen, self.weights_)
+        self._keep_units(targets.coding, noise)
         self._keep_run(found.run, max_iter=self.max_iter)
         return self
 
@@ -163,7 +175,7 @@ class BSDRRegressor(LabelledScore, RegressorMixin, BayesianReduction):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         return_std : bool, default=False
             Whether to return standard deviations too: noise, latent noise and the uncertainty
-            of projection and weights.
+            of projection, weights and missing values.
 
         Returns
         -------
@@ -178,7 +190,7 @@ class BSDRRegressor(LabelledScore, RegressorMixin, BayesianReduction):
             return self._shaped(y)
         variances = number_variances(
             Z,
-            self._latent_variances(X, Z),
+            self._latent_covariances(X, Z),
             np.vstack([self.bias_, self.weights_]),
             self.weights_covariance_,
             self.noise_variance_ / self.target_scale_**2,

@@ -74,7 +74,7 @@ class Links:
 
         Parameters
         ----------
-        pairs : array-like of shape (n_pairs, 2)
+        pairs : array-like or data frame of shape (n_pairs, 2)
             A link per row. A pair that is given more than once, in either direction, is one
             link with the largest of its weights.
         n_nodes : int, optional
@@ -96,6 +96,7 @@ class Links:
         >>> Links.from_edges([("a", "c")], nodes=["a", "b", "c"])
         Links(n_nodes=3, n_links=1)
         """
+        pairs = pairs.to_numpy() if hasattr(pairs, "to_numpy") else pairs
         if nodes is not None:
             pairs, n_nodes = _numbered(pairs, nodes), len(nodes)
         pairs = _read_pairs(pairs)

@@ -98,7 +98,9 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         "paper" and "filter" with links: noise variance of a row as it is.
     links_used_ : bool
         Whether the embedding depends on links. "learnt" does without them where a graph with
-        the same links between permuted rows explains the content as well.
+        the same links between permuted rows explains the content as well. It says nothing of
+        classes: links may explain content and yet join rows of different classes; `SPPCA` with
+        ``links`` and y asks for the latter.
     link_gain_, permuted_link_gain_ : float
         "learnt": log likelihood over that of PPCA with as many axes, in nats, before shared
         variances are shrunk; and the same with the permuted graph.

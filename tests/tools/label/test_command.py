@@ -29,7 +29,7 @@ def run(write_table, tmp_path, monkeypatch):
         (["--target", "kind", "--classes", "a,,b"], "a class without a name"),
         (["--target", "kind", "--scale", "big"], "--scale 'big'"),
         (["--target", "kind", "--out", "table.csv"], "is a file"),
-        (["--target", "kind", "--model", "umap"], "umap"),
+        (["--target", "kind", "--model", "umap"], "model == 'umap'"),
         ([], "--target"),
     ],
 )
@@ -38,6 +38,14 @@ def test_what_cannot_be_is_said_in_one_line(run, words, said):
     assert result.exit_code != 0
     assert said in result.output
     assert "Traceback" not in result.output
+
+
+def test_a_number_that_marks_rows_without_a_label_is_asked_about(run, tmp_path):
+    path = tmp_path / "table.csv"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines[:10], *(line + '"-1"' for line in lines[10:])]) + "\n")
+    result = run("--target", "kind")
+    assert "'kind' has cells -1; say --unlabelled=-1" in result.output
 
 
 def test_the_folder_of_another_table_is_refused(run, tmp_path):

@@ -29,7 +29,7 @@ def render(session: Session) -> tuple[str, str]:
         script=own_script,
         payload=as_script(payload(session)),
         title=f"{session.rows.name}: {session.rows.target}",
-        target=session.rows.target,
+        has_text=session.rows.texts is not None,
     )
     policy = (
         f"default-src 'none'; script-src '{digest(own_script)}'; style-src '{digest(own_style)}'; "

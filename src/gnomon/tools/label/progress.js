@@ -16,10 +16,11 @@ const showProgress = () => {
   showChart();
   showSlips();
 };
+const whole = (now) => (now.expected === null ? "" : "; of all rows without a label the model expects to find " + percent(now.expected));
 const sentence = (now) => {
   if (now.accuracy === null) return capital(now.verdict) + ".";
   const interval = " (" + percent(now.low) + " to " + percent(now.high) + ")";
-  return "With " + count(now.n_labels, "label", "labels") + ", " + percent(now.accuracy) + interval + " of labels left out are found. " + capital(now.verdict) + ".";
+  return "With " + count(now.n_labels, "label", "labels") + ", " + percent(now.accuracy) + interval + " of labels left out are found" + whole(now) + ". " + capital(now.verdict) + ".";
 };
 
 // The chart -----------------------------------------------------------------------------
@@ -46,7 +47,7 @@ const showChart = () => {
   chart.append(svg("path", { class: "line", d: path((p) => p[1], points) }));
   for (const p of points.slice(-1)) chart.append(svg("circle", { class: "fill", cx: x(p[0]), cy: y(p[1]), r: 4 }));
   $("chart").append(chart);
-  $("chart-hint").textContent = "The band holds the accuracy with a probability of 95 %" + (known.length ? "; dashed is what the same model reaches with labels in another order" : "") + ". Rows that are offered are harder than most: on all rows it is usually better.";
+  $("chart-hint").textContent = "The band holds the accuracy with a probability of 95 %" + (known.length ? "; dashed is what the same model reaches with labels in another order" : "") + ". Rows that are offered are harder than most, so labels left out are found less often than other rows.";
 };
 
 // Likely slips ---------------------------------------------------------------------------

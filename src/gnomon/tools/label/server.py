@@ -5,6 +5,7 @@ import json
 import secrets
 import socket
 from contextlib import asynccontextmanager
+from itertools import islice
 
 import numpy as np
 import uvicorn
@@ -26,6 +27,8 @@ LOOPBACK = "127.0.0.1"
 HEARTBEAT = 10.0
 # Bytes of a request; a lasso round a hundred thousand rows is smaller.
 LARGEST_REQUEST = 2**21
+# Rows that a search gives, as many as the page rings.
+MOST_FOUND = 500
 # Seconds that open streams get when the server ends.
 FAREWELL = 1
 
@@ -90,6 +93,7 @@ class Views:
             Route("/progress", self.progress),
             Route("/row/{row:int}", self.row),
             Route("/image/{row:int}", self.image),
+            Route("/search", self.search),
             Route("/act", self.act, methods=["POST"]),
             Route("/export", self.export, methods=["POST"]),
         ]
@@ -134,6 +138,12 @@ class Views:
         if path is None:
             return Response(status_code=404)
         return FileResponse(path, media_type=IMAGES[path.suffix.lower()])
+
+    def search(self, request):
+        """Rows whose text has some words in it, in either case."""
+        wanted, texts = request.query_params.get("text", "").lower(), self.session.rows.texts or []
+        has = (i for i, text in enumerate(texts) if text is not None and wanted in text.lower())
+        return _answer({"rows": list(islice(has, MOST_FOUND)) if wanted else []})
 
     async def act(self, request):
         """Do what a page asks; the answer comes when the disk has it."""

@@ -1,7 +1,7 @@
 // The hand on the picture: pointers, wheel, fingers and keys, the legend, the search for a row, light
 // and dark. A page that has it defines what a row shows, pairsOf(i, most) and showDetail(i), what is
-// done with rows that are clicked, found or drawn round, keep(i), goTo(i) and setSelection(rows,
-// added), and has the elements that are named here.
+// done with rows that are clicked, found or drawn round, keep(i), goTo(i), search(text) and
+// setSelection(rows, added), and has the elements that are named here.
 
 // Rows under the pointer ----------------------------------------------------------
 const nearest = (cx, cy, reach) => {
@@ -244,15 +244,17 @@ const foundItem = (i) => {
   item.append(button);
   return item;
 };
-const search = (text) => {
-  const wanted = text.trim().toLowerCase();
-  state.found = [];
-  if (wanted) for (let i = 0; i < n && state.found.length < MOST_FOUND; i++) if (data.ids[i].toLowerCase().includes(wanted)) state.found.push(i);
-  const items = state.found.slice(0, MOST_LISTED).map(foundItem), rest = state.found.length - MOST_LISTED;
+const rowsNamed = (text) => {
+  const wanted = text.trim().toLowerCase(), rows = [];
+  if (wanted) for (let i = 0; i < n && rows.length < MOST_FOUND; i++) if (data.ids[i].toLowerCase().includes(wanted)) rows.push(i);
+  return rows;
+};
+const showFound = (text, more) => {
+  const wanted = text.trim() !== "", items = state.found.slice(0, MOST_LISTED).map(foundItem), rest = state.found.length - MOST_LISTED;
   if (wanted && !state.found.length) items.push(element("li", "no row has that in its name", "hint"));
-  const more = state.found.length === MOST_FOUND ? " or more" : "";
-  if (rest > 0) items.push(element("li", "and " + rest + more + (rest === 1 ? " other" : " others") + ", ringed", "hint"));
-  $("found").replaceChildren(...items);
+  const most = state.found.length >= MOST_FOUND ? " or more" : "";
+  if (rest > 0) items.push(element("li", "and " + rest + most + (rest === 1 ? " other" : " others") + ", ringed", "hint"));
+  $("found").replaceChildren(...items, ...(more || []));
   remark();
 };
 $("search").addEventListener("input", (event) => search(event.target.value));
