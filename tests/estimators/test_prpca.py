@@ -343,7 +343,6 @@ def test_missing_entries_in_the_fit_are_bridged_by_links(linked, rng):
 
 
 @pytest.mark.filterwarnings("ignore:X has missing values, which PPCA fills")
-@pytest.mark.filterwarnings("ignore:PRPCA stopped")
 @pytest.mark.parametrize("relation", ["paper", "filter"])
 def test_embeddings_of_rows_with_gaps_are_near_those_of_complete_rows(linked, relation, rng):
     X, links, _ = linked
@@ -588,10 +587,11 @@ def test_rewired_links_are_rejected_and_cost_nothing(linked, seed):
     assert scores[1] >= scores[0] - 0.01
 
 
-def test_the_filter_says_that_ppca_fills_gaps_first(rng):
+@pytest.mark.parametrize("relation", ["paper", "filter"])
+def test_it_is_said_that_ppca_fills_gaps_first(rng, relation):
     X = np.where(rng.random((N, D)) < 0.1, np.nan, rng.standard_normal((N, D)))
     with pytest.warns(UserWarning, match="PPCA fills from the content of each row"):
-        PRPCA(2, relation="filter").fit(X, links=path(N))
+        PRPCA(2, relation=relation).fit(X, links=path(N))
 
 
 def test_a_precision_of_ones_own_takes_the_place_of_links(rng):

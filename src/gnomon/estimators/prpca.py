@@ -230,13 +230,17 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         index = check_sample_index(np.arange(n) if sample_index is None else sample_index, n_rows=n)
         check_size(self.n_components, X.shape)
         Delta = None if delta is None else self._read_delta(delta, n, links)
-        if self.relation == "filter" and A is not None and has_gaps(X):
+        if has_gaps(X) and (A is not None or Delta is not None) and not self._observes():
             warnings.warn(
-                "X has missing values, which PPCA fills from the content of each row before it is "
-                "smoothed over the links; relation='learnt' has a likelihood of what is observed",
+                "X has missing values, which PPCA fills from the content of each row before links "
+                "count; relation='learnt' has a likelihood of what is observed",
                 stacklevel=2,
             )
         return self._keep(X.dtype, index, self._fit(Problem(X, A, Delta), settings))
+
+    def _observes(self):
+        """Whether the fit is by the likelihood of what is observed."""
+        return self.relation == "learnt" or (self.relation == "paper" and self.solver == "em")
 
     def _fit(self, problem, settings):
         try:

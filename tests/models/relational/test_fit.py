@@ -128,9 +128,10 @@ def test_links_by_chance_leave_ppca(linked):
     assert_allclose(np.abs(found.coordinates), np.abs(expected), atol=1e-9)
 
 
-def test_gaps_are_filled_by_ppca_before_the_filter(linked):
+@pytest.mark.parametrize("relation", ["paper", "filter"])
+def test_gaps_are_filled_by_ppca_first(linked, relation):
     X, A = linked
-    holes, relation = remove_entries(X, 0.1), "filter"
+    holes = remove_entries(X, 0.1)
     found = fit(Problem(holes, A), settings(relation), iterate)
     options = gaussian_fit.Settings(2, "auto", 100, 1e-8, np.random.default_rng(0))
     alone = gaussian_fit.fit(gaussian_fit.Problem(holes), options, iterate)
@@ -143,10 +144,10 @@ def test_gaps_are_filled_by_ppca_before_the_filter(linked):
     assert_allclose(covariance(*found.view), covariance(*expected.view), rtol=1e-8)
 
 
-def test_the_paper_with_gaps_is_likelier_than_with_rows_that_ppca_filled(linked):
+def test_the_paper_by_em_with_gaps_is_likelier_than_with_rows_that_ppca_filled(linked):
     X, A = linked
     holes = remove_entries(X, 0.1)
-    found = fit(Problem(holes, A), settings(tol=1e-6, max_iter=500), iterate)
+    found = fit(Problem(holes, A), settings(solver="em", tol=1e-6, max_iter=500), iterate)
     assert found.run.converged
     assert found.run.objective[-1] > found.run.objective[0] + 1
     assert np.diff(found.run.objective).min() > -1e-6 * abs(found.run.objective[0])

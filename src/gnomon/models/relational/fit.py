@@ -2,13 +2,13 @@
 
     no links    PPCA
     "paper"     PPCA of rows mixed by R with R'R = Delta, in closed form or by EM      `paper`,
-                with missing entries by `missing`
+                EM with missing entries by `missing`
     "filter"    PPCA of rows smoothed by a power of the normalised adjacency           `paper`
     "learnt"    a shared part and a part of each row's own: `model`, fitted by `rounds`,
                 with missing entries by `gaps`; PPCA where permuted links explain as much
 
-Rows with gaps are filled first by PPCA, each from its own content; "paper" and "learnt" go on from
-there to the likelihood of what is observed, the filter, which has none, smooths them as they are.
+Rows with gaps are filled first by PPCA, each from its own content. "learnt", and "paper" by EM, go
+on from there to the likelihood of what is observed; the others take them as they are.
 """
 
 from functools import partial
@@ -103,7 +103,7 @@ def _fit_paper(problem, settings, loop):
     mean = paper.relational_mean(rows, R)
     centered = Centered(rows, mean)
     total = check_spread(centered.squared_norm, rows.dtype)
-    if has_gaps(problem.X):
+    if has_gaps(problem.X) and settings.solver == "em":
         mean, view, run = _observed_maximum(problem.X, R, rows, settings, loop)
         centered = Centered(rows, mean)
     else:
