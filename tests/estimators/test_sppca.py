@@ -738,5 +738,5 @@ def test_a_warm_start_keeps_the_strength_while_labels_are_added(wine):
             kept.append(warm.fit(X, labels).supervision_)
             chosen.append(cold.fit(X, labels).supervision_)
     assert kept[0] == chosen[0]
-    assert np.sum(np.diff(kept) != 0) < np.sum(np.diff(chosen) != 0) / 2
+    assert np.sum(np.diff(kept) != 0) <= np.sum(np.diff(chosen) != 0) / 2
     assert warm.score(X, y) > 0.9
