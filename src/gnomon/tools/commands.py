@@ -22,7 +22,7 @@ from gnomon.tools.dimension import DimensionChoice
 from gnomon.tools.prepare import PreparedTable, Question, fill_gaps
 from gnomon.tools.recipe import apply
 from gnomon.tools.report.page import Subject, write_report
-from gnomon.tools.tables import TEXTS, open_table, suffix_of
+from gnomon.tools.tables import open_table
 
 # What of a score a model file keeps.
 SCORE = ("of", "name", "value", "low", "high", "n_rows", "control", "baseline")
@@ -237,10 +237,8 @@ def impute(console, *, model_path, path, out, reading, beyond_range):
     n_gaps = sum(filling.n_gaps for filling in fillings.values())
     console.say(f"{count(n_gaps, 'gap')} filled")
     out = _apart(out or write.named_after(path, "filled"), model_path, path)
-    # Cells of a text file go to another as they are; only what comes from elsewhere is guarded.
-    copied = write.is_text(out) and suffix_of(path) in TEXTS
-    columns = write.imputed_columns(saved.recipe, table, fillings, to_text=copied)
-    how = {"separator": table.reading.separator, "guarded": False} if copied else {}
+    how = write.copying(table, out)
+    columns = write.imputed_columns(saved.recipe, table, fillings, to_text=bool(how))
     _write(console, out, [columns], len(X), **how)
 
 
