@@ -1,5 +1,6 @@
 """What each command does: read, fit, write, say."""
 
+import json
 import shlex
 import sys
 from datetime import UTC, datetime
@@ -345,15 +346,17 @@ def label(console, *, path, out, reading, asked, shown, model, seed, port, brows
     limit_threads(rows.X)
     with console.stage("placing the rows"):
         session = open_session(rows, folder, model=MODELS.get(model, model), random_state=seed)
+    console.wrote(session.path)
 
     def tell(url):
         n = count(session.n_labels, "label")
         console.say(f"{n} in {folder}; the page is open until you press Ctrl-C:")
-        print(url, flush=True)
+        print(json.dumps({"url": url}) if console.as_json else url, flush=True)
 
     serve(session, port, tell, open_browser=browser)
     pairs = {"labels": f"{session.n_labels:,} of {len(rows.ids):,} rows", "folder": str(folder)}
-    console.result(pairs | {"go on with": shlex.join(["gnomon", *sys.argv[1:]])})
+    pairs["go on with"] = shlex.join(["gnomon", *sys.argv[1:]])
+    console.result(pairs, {"labelled": session.n_labels, "rows": len(rows.ids)})
 
 
 def demo(console, *, out):
