@@ -277,7 +277,6 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         if self.n_components == "auto":
             known = {"links": links, "sample_index": sample_index, "chunks": chunks}
             return self._fit_chosen(X, y, sample_weight=sample_weight, **known)
-        # Before the door, where a fit forgets the one before.
         settings, before = self._settings(), self._chosen_before()
         X = read_data(self, X, fitting=True, min_samples=2)
         check_size(settings.n_components, X.shape)
@@ -292,8 +291,8 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
             self._keep_head(problem, found)
             self._warn_at_floor(*found.at_floor)
         else:
-            settings = self._strength_settings(settings, before)
-            found = strength.fit(problem, settings, self._loop(problem))  # type: ignore[assignment]
+            chosen = self._strength_settings(settings, before)
+            found = strength.fit(problem, chosen, self._loop(problem))  # type: ignore[assignment]
             self._keep(X.dtype, coding, found.fitted, found.strength, found.passes)
             self.supervision_directions_ = found.n_directions
             self._keep_head(problem, found.fitted)
@@ -536,8 +535,12 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         return strength.Settings(*chosen, *limits, settings.rng, before)
 
     def _chosen_before(self):
-        """The directions and the strength of an earlier fit, where they are to stay."""
-        if not self.warm_start or not hasattr(self, "supervision_directions_"):
+        """The directions and the strength of an earlier fit, where they are to stay.
+
+        No supervision does not: it is what little evidence gave.
+        """
+        known = hasattr(self, "supervision_directions_") and self.supervision_ > 0
+        if not self.warm_start or not known:
             return None
         return strength.Candidate(self.supervision_directions_, self.supervision_)
 
