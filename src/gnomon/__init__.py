@@ -27,6 +27,7 @@ _HOMES: dict[str, str] = {
     "BSDR": "gnomon.estimators.bsdr",
     "BSDRRegressor": "gnomon.estimators.bsdr_regressor",
     "MultinomialProbit": "gnomon.estimators.probit",
+    "NeighbourLayout": "gnomon.estimators.neighbour_layout",
     "PPCA": "gnomon.estimators.ppca",
     "DCAGM": "gnomon.estimators.dcagm",
     "chunks_from_pairs": "gnomon.estimators.chunks",
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from gnomon.estimators.labelled import LabelledOnly as LabelledOnly
     from gnomon.estimators.labelled import labelled_scorer as labelled_scorer
     from gnomon.estimators.links import Links as Links
+    from gnomon.estimators.neighbour_layout import NeighbourLayout as NeighbourLayout
     from gnomon.estimators.outliers import outlier_contributions as outlier_contributions
     from gnomon.estimators.outliers import outliers as outliers
     from gnomon.estimators.ppca import PPCA as PPCA

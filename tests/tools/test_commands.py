@@ -54,6 +54,17 @@ def test_the_options_become_parameters():
     )
 
 
+def test_a_layout_takes_ten_dimensions_where_there_are_so_many():
+    notes: list = []
+    model, choice = chosen(ready(CLASSES, "classes", d=20), notes, layout="neighbours")
+    assert (model.n_components, choice) == (10, None)
+    assert "10 dimensions were taken" in notes[0]
+    few, _ = chosen(ready(CLASSES, "classes", d=4), layout="neighbours")
+    assert few.n_components == 3
+    given, _ = chosen(ready(CLASSES, "classes"), layout="neighbours", components=2)
+    assert given.n_components == 2
+
+
 @pytest.mark.parametrize(("y", "kind"), [(CLASSES, "classes"), (NUMBERS, "numeric")])
 def test_sizes_are_tried_for_the_kind_of_the_target(y, kind):
     """Few whole numbers, told to be numbers, are scored as such."""

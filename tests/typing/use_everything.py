@@ -21,6 +21,7 @@ from gnomon import (
     LabelledOnly,
     Links,
     MultinomialProbit,
+    NeighbourLayout,
     SemiSupervisedSplit,
     TableModel,
     datasets,
@@ -47,6 +48,8 @@ def models() -> list[np.ndarray]:
         sppca.predict_proba(X),
         kernel.transform(X),
         KernelFeatures("rbf").fit(X).transform(X),
+        NeighbourLayout(5.0).fit(X).transform(X),
+        NeighbourLayout(5.0).fit(X).covariance(X, np.eye(8)),
         PRPCA(relation="filter").fit(X, links=links).transform(X),
         DCAGM(n_gaussians=1).fit(X, y, chunks=gnomon.chunks_from_pairs([(0, 3)], 50)).predict(X),
         BSDR("auto", prior="column").fit(X, y).predict_proba(X),
@@ -78,7 +81,9 @@ def around(path: Path) -> None:
     splits = SemiSupervisedSplit(3).split(X, y)
     print(splits, gnomon.labelled_scorer("accuracy"), gnomon.read_table(path).X)
     print(gnomon.from_loaders([lambda: X]).shape, gnomon.to_onnx(model, dtype="float32"))
-    print(gnomon.from_parquet, gnomon.from_rows, gnomon.label)
+    print(gnomon.from_parquet, gnomon.from_rows)
+    with gnomon.label(X, y, classes=["a", "b"], open_browser=False) as page:
+        print(page.url, page.labels, page.chunks, page.export())
     print(datasets.make_classes().labels, datasets.make_linked().adjacency)
     print(datasets.load_scipy_texts().names, datasets.remove_entries(X))
     io.place_anndata(None, io.fit_anndata(None, model))

@@ -1,5 +1,6 @@
 """What each command does: read, fit, write, say."""
 
+import json
 import shlex
 import sys
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ from threadpoolctl import threadpool_limits
 
 import gnomon
 from gnomon.estimators import LARGE, NEIGHBOURS, SIZE_OF_LARGE, SIZES, count
+from gnomon.estimators.neighbour_layout import NeighbourLayout
 from gnomon.exceptions import TableError
 from gnomon.tools import modelfile, prepare, write
 from gnomon.tools.compare.held_out import by_short_name, describe, held_out
@@ -21,7 +23,7 @@ from gnomon.tools.dimension import DimensionChoice
 from gnomon.tools.prepare import PreparedTable, Question, fill_gaps
 from gnomon.tools.recipe import apply
 from gnomon.tools.report.page import Subject, write_report
-from gnomon.tools.tables import TEXTS, open_table, suffix_of
+from gnomon.tools.tables import open_table
 
 # What of a score a model file keeps.
 SCORE = ("of", "name", "value", "low", "high", "n_rows", "control", "baseline")
@@ -42,6 +44,8 @@ MODELS = {
 OWN_CHOICE = ("ppca", "bsdr")
 # Models that take links beside a target.
 LINKED = ("sppca", "kernel-sppca")
+# Dimensions of a map that is laid out: a plane shows its neighbours, so it need not be small.
+LAID_OUT = 10
 # Seconds that a step gets where none are left: it ends at once, and says so.
 MOMENT = 1e-3
 # Of the time that a command has left, the share for choosing the number of dimensions: the fit
@@ -120,19 +124,34 @@ def _written(console, folder, model, table, ready, asked, X, until):
     """Write model, embedding and predictions; the subject of the report, scored."""
     write.make_folder(folder)
     file, suffix = folder / write.MODEL, write.suffix_for(table.path)
-    console.wrote(prepare.save_fit(model, file, ready, asked, _facts(table, ready)))
-    more = {} if ready.y is None else prepare.target_columns(asked, ready.y)
     graph = _graph(ready)
+    layout = _laid_out(console, asked.layout, model, X, graph, asked.seed)
+    console.wrote(prepare.save_fit(model, file, ready, asked, _facts(table, ready), layout))
+    more = {} if ready.y is None else prepare.target_columns(asked, ready.y)
     with console.stage("placing the rows"):
-        batches = write.embedding_batches(model, X, ready.ids, more, graph)
+        batches = write.embedding_batches(model, X, ready.ids, more, graph, layout)
         console.wrote(write.write_batches(folder / f"embedding{suffix}", batches))
     _write_predictions(console, folder / f"predictions{suffix}", model, X, ready, asked)
     # The score takes longest and may be interrupted: the model is kept before, and with it after.
     score = _score(console, model, X, ready, asked, until)
-    prepare.save_fit(model, file, ready, asked, _facts(table, ready, score))
+    prepare.save_fit(model, file, ready, asked, _facts(table, ready, score), layout)
     subject = Subject.of(model, table, ready, asked, X, graph, note=console.note)
-    subject.score = score
+    subject.score, subject.layout = score, layout
     return subject
+
+
+def _laid_out(console, wanted, model, X, graph, seed):
+    """The layout of the rows by their neighbours, None where the axes were asked for."""
+    if wanted != NEIGHBOURS:
+        return None
+    with console.stage("laying out the picture"):
+        Z = write.coordinates(model, X, graph)
+        if Z.shape[1] <= 2:
+            console.note(
+                "two axes show all of this map; a layout by neighbours is for more, say "
+                f"--components {LAID_OUT}"
+            )
+        return NeighbourLayout(random_state=seed).fit(Z)
 
 
 def _graph(ready):
@@ -189,7 +208,8 @@ def transform(console, *, model_path, path, out, reading, links=None):
     saved, _, X, ids = _opened(console, model_path, path, reading)
     graph = prepare.graph_of(saved, links, ids, console.note)
     out = _apart(out or write.named_after(path, "embedding"), model_path, path, links)
-    _write(console, out, write.embedding_batches(saved.model, X, ids, graph=graph), len(ids))
+    batches = write.embedding_batches(saved.model, X, ids, graph=graph, layout=saved.layout)
+    _write(console, out, batches, len(ids))
 
 
 def predict(console, *, model_path, path, out, reading, links=None):
@@ -218,10 +238,8 @@ def impute(console, *, model_path, path, out, reading, beyond_range):
     n_gaps = sum(filling.n_gaps for filling in fillings.values())
     console.say(f"{count(n_gaps, 'gap')} filled")
     out = _apart(out or write.named_after(path, "filled"), model_path, path)
-    # Cells of a text file go to another as they are; only what comes from elsewhere is guarded.
-    copied = write.is_text(out) and suffix_of(path) in TEXTS
-    columns = write.imputed_columns(saved.recipe, table, fillings, to_text=copied)
-    how = {"separator": table.reading.separator, "guarded": False} if copied else {}
+    how = write.copying(table, out)
+    columns = write.imputed_columns(saved.recipe, table, fillings, to_text=bool(how))
     _write(console, out, [columns], len(X), **how)
 
 
@@ -288,9 +306,10 @@ def _compared(console, ready, seed, sizes, **options):
         )
 
 
-def report(console, *, model_path, path, out, reading, links=None, time_limit=None):
+def report(console, *, model_path, path, out, reading, links=None, time_limit=None, layout=None):
     """Write the report of a model on a table."""
     until = _deadline(time_limit)
+    prepare.check_layout(layout)
     out = _apart(out or Path(write.REPORT), model_path, path, links)
     saved = prepare.load_fit(model_path)
     with console.stage(f"reading {path}"):
@@ -305,6 +324,10 @@ def report(console, *, model_path, path, out, reading, links=None, time_limit=No
     score = _score(console, saved.model, X, ready, asked, until) if scored else None
     subject = Subject.of(saved.model, table, ready, asked, X, graph, note=console.note)
     subject.score, subject.model_path = score, model_path
+    subject.layout, subject.layout_is_saved = saved.layout, saved.layout is not None
+    if layout is not None and (layout != NEIGHBOURS or saved.layout is None):
+        subject.layout = _laid_out(console, layout, saved.model, X, graph, asked.seed)
+        subject.layout_is_saved = False
     _conclude(console, subject, _write_report(console, out, subject))
 
 
@@ -323,15 +346,17 @@ def label(console, *, path, out, reading, asked, shown, model, seed, port, brows
     limit_threads(rows.X)
     with console.stage("placing the rows"):
         session = open_session(rows, folder, model=MODELS.get(model, model), random_state=seed)
+    console.wrote(session.path)
 
     def tell(url):
         n = count(session.n_labels, "label")
         console.say(f"{n} in {folder}; the page is open until you press Ctrl-C:")
-        print(url, flush=True)
+        print(json.dumps({"url": url}) if console.as_json else url, flush=True)
 
     serve(session, port, tell, open_browser=browser)
     pairs = {"labels": f"{session.n_labels:,} of {len(rows.ids):,} rows", "folder": str(folder)}
-    console.result(pairs | {"go on with": shlex.join(["gnomon", *sys.argv[1:]])})
+    pairs["go on with"] = shlex.join(["gnomon", *sys.argv[1:]])
+    console.result(pairs, {"labelled": session.n_labels, "rows": len(rows.ids)})
 
 
 def demo(console, *, out):
@@ -406,7 +431,7 @@ def choose_model(asked: Question, ready: PreparedTable, note, **options) -> Chos
     _check(name, asked, ready)
     public = "BSDRRegressor" if name == "bsdr" and ready.kind == "numeric" else MODELS[name]
     cls = getattr(gnomon, public)
-    components, choice = asked.components, None
+    components, choice = _for_layout(asked, name, ready, note), None
     own = name in OWN_CHOICE and np.prod(ready.X.shape) <= LARGE
     # By labels and links together a model of linked rows chooses for itself.
     own = own or (ready.links is not None and name in LINKED and ready.y is not None)
@@ -414,6 +439,16 @@ def choose_model(asked: Question, ready: PreparedTable, note, **options) -> Chos
         components, choice = _dimension(public, ready, note, {"progress": False} | options)
     asked = asked._replace(components=components)
     return ChosenModel(cls(**_parameters(cls, asked, name, ready.kind)), choice)
+
+
+def _for_layout(asked, name, ready, note):
+    """The number of dimensions asked for; for a layout more than a plane has."""
+    if (asked.components, asked.layout) != ("auto", NEIGHBOURS) or name in OWN_CHOICE:
+        return asked.components
+    size = max(1, min(LAID_OUT, ready.X.shape[1] - 1, ready.X.shape[0] - 1))
+    taken = count(size, "dimension was", "dimensions were")
+    note(f"{taken} taken, which the layout shows together; say --components to change it")
+    return size
 
 
 def _name(asked, ready):

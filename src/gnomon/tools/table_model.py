@@ -41,6 +41,9 @@ class TableModel:
         What was asked of the table: target, names of the rows, and so on.
     notes : dict
         All that the file holds beside the model.
+    layout : NeighbourLayout or None
+        Of a fit with ``--layout neighbours`` the picture: ``model.layout.transform`` places
+        what ``model.transform`` gives.
 
     See Also
     --------
@@ -87,6 +90,11 @@ class TableModel:
     def notes(self) -> dict:
         """All that the file holds beside the model."""
         return self._saved.notes
+
+    @property
+    def layout(self):
+        """The layout of its rows by their neighbours, on which others are placed, or None."""
+        return self._saved.layout
 
     @property
     def classes_(self) -> np.ndarray:

@@ -123,6 +123,24 @@ def test_the_code_in_the_report_makes_the_same_embedding(subject):
     assert_allclose(names["Z"], subject.Z)
 
 
+def test_a_layout_is_packed_with_its_own_covariances(make_subject):
+    subject = make_subject(laid_out=True)
+    found = payload(subject)["layout"]
+    places = [np.frombuffer(base64.b64decode(text), "<f4") for text in found["places"]]
+    assert_allclose(np.transpose(places), subject.layout.transform(subject.Z), rtol=1e-5)
+    spread = np.frombuffer(base64.b64decode(found["covariance"]), "<f4").reshape(-1, 3)
+    expected = subject.layout.covariance(subject.Z, subject.covariance)
+    assert_allclose(spread[:, 0], expected[:, 0, 0], rtol=1e-5)
+    assert_allclose(spread[:, 1], expected[:, 0, 1], rtol=1e-4, atol=1e-5)
+    assert "rows near each other in all 2 dimensions are near" in render(subject)
+
+
+def test_the_code_in_the_report_makes_the_same_layout(make_subject):
+    subject, names = make_subject(laid_out=True), {}
+    exec(python_code(subject), names)
+    assert_allclose(names["P"], subject.layout.transform(subject.Z), atol=1e-3)
+
+
 def test_hostile_names_are_text_and_nothing_else(hostile_subject, hostile):
     page = Page(render(hostile_subject, notes=hostile, command=hostile[0]))
     tags = {tag for tag, _ in page.tags}
@@ -189,7 +207,7 @@ def test_predictions_and_dates_are_columns_of_their_kind(subject):
 @pytest.mark.parametrize(
     ("names", "expected"),
     [
-        (["10", "9", "-1", "1.5"], ["-1", "1.5", "9", "10"]),
+        (["10", "9", "-2", "1.5"], ["-2", "1.5", "9", "10"]),
         (["site 10", "site 9", "b", "ab"], ["ab", "b", "site 9", "site 10"]),
     ],
 )

@@ -67,9 +67,14 @@ class Session:
         return int(np.sum(self.record.labels >= 0))
 
     @property
+    def path(self):
+        """The file of the journal."""
+        return self._journal.path
+
+    @property
     def folder(self):
         """The folder of the journal, where results go."""
-        return self._journal.path.parent
+        return self.path.parent
 
     def listen(self, listener: Callable[[str, dict], Any]):
         """Call a function with (kind, news), from any thread, whenever something is new."""
@@ -129,6 +134,8 @@ class Session:
         check(entry, len(self.rows.ids), len(self._journal.entries))
         if name is not None and len(name) > LONGEST_NAME:
             raise ValueError(f"the name of a class has more than {LONGEST_NAME} characters")
+        if name == "-1" and name not in self.record.classes:
+            raise ValueError("the name -1 marks rows without a label; another is wanted")
         if not rows and (do != "label" or name is None):
             raise ValueError(f"there is no row to {do}")
         if do == "together":

@@ -55,6 +55,12 @@ def picture_hint(subject):
     )
     if subject.labelled is not None and not subject.labelled.all():
         text += " Filled: labelled. Open: no label; coloured by the prediction where there is one."
+    if subject.layout is not None:
+        size = count(subject.Z.shape[1], "dimension")
+        text += (
+            f" Neighbours: rows near each other in all {size} are near; how far groups are apart, "
+            "how large they are and where they lie says nothing. Axes: two of them as they are."
+        )
     return text
 
 

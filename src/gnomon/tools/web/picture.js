@@ -10,8 +10,10 @@ const bytes = (text) => {
 };
 const floats = (text) => new Float32Array(bytes(text));
 const n = data.n, q = data.q;
-const Z = data.z.map(floats);
+// The coordinates; where there is a layout of the rows, its two are q and q + 1.
+const Z = [...data.z, ...(data.layout ? data.layout.places : [])].map(floats);
 const covariance = data.covariance && { shared: data.covariance.shared, values: floats(data.covariance.values) };
+const layoutSpread = data.layout && data.layout.covariance && floats(data.layout.covariance);
 const labelled = data.labelled ? new Uint8Array(bytes(data.labelled)) : null;
 let labelledCount = 0;
 if (labelled) for (const given of labelled) labelledCount += given;
@@ -32,7 +34,7 @@ const canvas = $("canvas"), screen = canvas.getContext("2d");
 const sheet = document.createElement("canvas"), sheetPen = sheet.getContext("2d");
 let pen = sheetPen, scale = window.devicePixelRatio || 1;
 const state = {
-  across: 0, up: Math.min(1, q - 1), column: 0, hidden: new Set(), mode: "move",
+  across: data.layout ? q : 0, up: data.layout ? q + 1 : Math.min(1, q - 1), column: 0, hidden: new Set(), mode: "move",
   names: true, ellipses: false, arrows: false, density: n > LARGE,
   hover: -1, kept: -1, found: [], path: null, view: null, whole: true, moving: false, stirred: false, width: 0, height: 0,
 };
@@ -41,6 +43,8 @@ const margin = { left: 46, right: 12, top: 12, bottom: 36 };
 const roomAcross = () => state.width - margin.left - margin.right;
 const roomUp = () => state.height - margin.top - margin.bottom;
 
+const isLayout = () => state.across >= q;
+const hasSpread = () => Boolean(isLayout() ? layoutSpread : covariance);
 const axisNames = data.axes.map((name) => name.replace(/ \(\d+% of the variance\)$/, ""));
 
 // Values as text ------------------------------------------------------------
@@ -202,6 +206,11 @@ const drawGrid = () => {
 };
 const drawAxes = () => {
   pen.font = FONT;
+  if (isLayout()) {
+    pen.fillStyle = ink.soft;
+    write(state.width < 500 ? "near rows are alike" : "near rows are alike; other distances say nothing", state.width - margin.right, state.height - 3, "right", "bottom");
+    return;
+  }
   drawGrid();
   pen.fillStyle = ink.text;
   write(short(data.axes[state.across], 60), state.width - margin.right, state.height - 3, "right", "bottom");
@@ -387,6 +396,7 @@ const drawDensity = (grid) => {
 
 // Uncertainty ---------------------------------------------------------------
 const packed = (i, a, b) => {
+  if (a >= q) return layoutSpread[3 * i + a + b - 2 * q];
   const [r, c] = a < b ? [a, b] : [b, a], width = (q * (q + 1)) / 2;
   return covariance.values[(covariance.shared ? 0 : i * width) + r * q - (r * (r - 1)) / 2 + (c - r)];
 };
@@ -406,7 +416,7 @@ const drawEllipses = (rows) => {
     say("Zoom in until fewer than " + MOST_ELLIPSES + " rows are in view to see their uncertainty; a row you point at always shows its own.");
     return;
   }
-  say("Each curve holds half of what the model believes about its row.");
+  say("Each curve holds half of what the model believes about its row" + (isLayout() ? ", as this layout would place it." : "."));
   for (const i of rows) ellipse(i, (rows.length > 100 ? 0.04 : 0.1) * (isFaint(i) ? 0.2 : 1));
 };
 
@@ -490,7 +500,7 @@ const drawMarks = () => {
   for (const i of state.found) if (inView(i)) ring(i, 8, 1.4);
   for (const i of [state.kept, state.hover]) {
     if (i < 0 || !inView(i)) continue;
-    if (covariance) ellipse(i, 0.25);
+    if (hasSpread()) ellipse(i, 0.25);
     drawMarker(pen, ...pointOf(i), 5, group[i], isOpen(i));
     ring(i, 9, i === state.kept ? 2.4 : 1.4);
   }
@@ -520,9 +530,9 @@ const paintRows = () => {
   const rows = rowsInView(), grid = state.density ? gridOf(rows) : null;
   taken = [];
   if (grid) drawDensity(grid);
-  if (state.ellipses) drawEllipses(rows);
+  if (state.ellipses && hasSpread()) drawEllipses(rows);
   drawPoints(rows, grid);
-  if (state.arrows) drawArrows();
+  if (state.arrows && !isLayout()) drawArrows();
   if (hasNames()) drawNames();
 };
 const paintSheet = () => {
