@@ -309,7 +309,7 @@ def load_scipy_texts() -> LinkedTexts:
     --------
     >>> from gnomon.datasets import load_scipy_texts
     >>> sample = load_scipy_texts()
-    >>> sample.y[sample.names.index("dct")]
+    >>> str(sample.y[sample.names.index("dct")])
     'fft'
     """
     rows = [row for part in SCIPY_PARTS for row in _functions(part)]
