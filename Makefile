@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PAPERS := paper-yytkw06 paper-lyz09 paper-g13
 
-.PHONY: help demo test test-slow test-anndata test-docs lint bench docs dist papers $(PAPERS) clean
+.PHONY: help demo test test-slow test-anndata test-docs lint audit bench docs dist papers $(PAPERS) clean
 
 help:
 	@echo "make demo       fit the models on bundled data and write a report"
@@ -15,6 +15,7 @@ help:
 	@echo "make test-docs  every built page in a browser"
 	@echo "make dist       wheel and source archive, installed elsewhere and tested"
 	@echo "make lint       format, lint and types"
+	@echo "make audit      installed packages against known vulnerabilities, without a network"
 	@echo "make bench      benchmarks against peers, results in benchmarks/results"
 	@echo "make papers     the papers' tables again, with the data of GNOMON_DATA"
 	@echo "make docs       the documentation, in docs/_build/html"
@@ -61,7 +62,12 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	MYPYPATH=src $(BIN)/mypy --strict --follow-imports=silent tests/typing/use_everything.py
 	$(BIN)/codespell
+
+# ADVISORIES=all.zip is a copy of PyPI/all.zip of osv.dev; SECURITY.md says what is told without it.
+audit: $(READY)
+	$(BIN)/python docs/audit.py
 
 bench: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group bench

@@ -5,6 +5,10 @@ and links, or a graph of the same shape between permuted rows. Peers: logistic r
 principal components, and on content smoothed by two steps of the normalised adjacency (SGC).
 
     GNOMON_DATA=folder python benchmarks/links.py --repeats 10
+    GNOMON_DATA=folder python benchmarks/links.py --relations --repeats 3
+
+The second has maps without labels, of PCA and PRPCA, under a logistic regression with 20 labels a
+class.
 """
 
 import argparse
@@ -15,7 +19,7 @@ from scipy import sparse
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 
-from gnomon import SPPCA, Links
+from gnomon import PRPCA, SPPCA, Links
 from gnomon.linalg import graph
 
 import measure
@@ -30,9 +34,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--first", type=int, default=100, help="seed of the first repeat")
+    parser.add_argument("--relations", action="store_true", help="maps without labels instead")
     options = parser.parse_args()
     if measure.data_folder() is None:
         return
+    if options.relations:
+        return run_relations(options)
     rows, used, permuted = [], [], []
     for name in (*CITATIONS, *WEB):
         for graph_name, X, A, y in read(name):
@@ -54,6 +61,43 @@ def main():
             f"{sum(permuted)} of {len(permuted)}."
         ],
     )
+
+
+def run_relations(options):
+    """Accuracy of a logistic regression on maps that know no labels, and of SPPCA with links."""
+    maps = {"PCA": None, "PRPCA, filter": "filter", "PRPCA, paper": "paper"}
+    rows = []
+    for name in (*CITATIONS[:1], *WEB):
+        for graph_name, X, A, y in read(name):
+            links = Links(A)
+            own = [_map_of(relation, X, links) for relation in maps.values()]
+            found = []
+            for seed in range(options.first, options.first + options.repeats):
+                known = draw(y, LABELS[-1], np.random.default_rng(seed))
+                hidden = known < 0
+                guesses = [logistic(Z, known) for Z in own]
+                guesses.append(SPPCA(10).fit(X, known, links=links).predict(X, links=links))
+                found.append([np.mean(guess[hidden] == y[hidden]) for guess in guesses])
+            same = np.mean(y[A.nonzero()[0]] == y[A.nonzero()[1]])
+            cells = [f"{value:.3f}" for value in np.mean(found, axis=0)]
+            rows.append([f"{name}, {graph_name}", f"{same:.2f}", *cells])
+            print(rows[-1], flush=True)
+    measure.write(
+        "links_relations",
+        "Accuracy with 20 labels a class: maps without labels, and SPPCA with links",
+        ["set, graph", "links within a class", *maps, "SPPCA with links"],
+        rows,
+        [f"{options.repeats} draws, seeds {options.first} and following; 50 components, SPPCA 10."],
+    )
+
+
+def _map_of(relation, X, links):
+    """Coordinates of mean squared length one, of PCA or of PRPCA by a relation."""
+    if relation is None:
+        Z = PCA(50, svd_solver="arpack", random_state=0).fit_transform(X)
+    else:
+        Z = PRPCA(50, relation=relation).fit_transform(X, links=links)
+    return Z / np.sqrt(np.mean(np.sum(Z**2, axis=1)))
 
 
 def read(name):

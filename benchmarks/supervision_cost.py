@@ -19,7 +19,8 @@ SMALL = ("orl", "yale", "tumors11", "digits", "usps", "tdt2")
 
 
 def main():
-    rows = [synthetic()]
+    shapes = ((2_000, 100, 5), (50_000, 200, 3), (200_000, 200, 2))
+    rows = [synthetic(n, d, repeats) for n, d, repeats in shapes]
     if measure.data_folder() is not None:
         from load import load, tfidf
 
@@ -31,18 +32,24 @@ def main():
     measure.write(
         "supervision_cost",
         'Processor seconds of SPPCA with supervision="auto" against one fit at s = 0.5',
-        ["set", "rows", "columns", "components", "s = 0.5", "auto", "auto / s = 0.5", "SVD"],
+        [
+            *("set", "rows", "columns", "components", "s = 0.5", "auto", "auto / s = 0.5", "SVD"),
+            *("auto, nearest rows", "that / s = 0.5"),
+        ],
         rows,
-        ["SVD is scikit-learn's TruncatedSVD(n_iter=5) with as many components."],
+        [
+            "SVD is scikit-learn's TruncatedSVD(n_iter=5) with as many components; nearest rows: "
+            'with links="neighbours" among the candidates.'
+        ],
     )
 
 
-def synthetic():
+def synthetic(n, d, repeats):
     rng = np.random.default_rng(0)
-    y = np.arange(200_000) % 10
-    X = rng.standard_normal((200_000, 200)) * np.arange(1, 201) ** -0.5
-    X += 0.3 * rng.standard_normal((10, 200))[y]
-    return compare("dense 200,000 x 200", X, y, 20, 10, repeats=2)
+    y = np.arange(n) % 10
+    X = rng.standard_normal((n, d)) * np.arange(1, d + 1) ** -0.5
+    X += 0.3 * rng.standard_normal((10, d))[y]
+    return compare(f"dense {n:,} x {d}", X, y, 20, 10, repeats)
 
 
 def compare(name, X, y, per_class, q, repeats):
@@ -55,14 +62,16 @@ def compare(name, X, y, per_class, q, repeats):
         {
             "one": lambda: SPPCA(q, supervision=0.5).fit(X, labels),
             "auto": lambda: SPPCA(q).fit(X, labels),
+            "near": lambda: SPPCA(q).fit(X, labels, links="neighbours"),
             "svd": lambda: TruncatedSVD(q, n_iter=5, random_state=0).fit(X),
         },
         repeats,
         clock=time.process_time,
     )
-    ratio = seconds["auto"] / seconds["one"]
-    times = [f"{seconds[key]:.3f}" for key in ("one", "auto")]
-    row = [name, *map(str, X.shape), str(q), *times, f"{ratio:.2f}", f"{seconds['svd']:.3f}"]
+    times = {key: f"{value:.3f}" for key, value in seconds.items()}
+    ratios = {key: f"{seconds[key] / seconds['one']:.2f}" for key in ("auto", "near")}
+    first = [name, *map(str, X.shape), str(q), times["one"], times["auto"], ratios["auto"]]
+    row = [*first, times["svd"], times["near"], ratios["near"]]
     print(" | ".join(row), flush=True)
     return row
 

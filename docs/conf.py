@@ -6,7 +6,11 @@ import sys
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-# The command `gnomon` of guides is the one of the interpreter that builds them.
+# The command `gnomon` of guides is the one of the interpreter that builds them, and their cells
+# find docs/shell.py, which runs it.
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+)
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 import matplotlib

@@ -107,9 +107,88 @@ def of_compare():
     )
 
 
+def of_sizes():
+    """What two, ten and a chosen number of components are worth."""
+    cells = [cell.removesuffix(" s").split(" / ") for cell in rows("defaults_sizes")["mean"]]
+    quoted = {"auto_times": f"{float(cells[2][2]) / float(cells[0][2]):.0f}"}
+    for name, (predicted, near, _) in zip(("two", "ten", "auto"), cells, strict=True):
+        quoted |= {f"predict_{name}": short(predicted), f"near_{name}": short(near)}
+    return quoted
+
+
+def of_pictures():
+    """Errors of the nearest labelled row in the plane, means over the tasks, and by kinds."""
+    found = read("pictures")
+    mean = dict(zip(found["header"][1:], map(short, rows("pictures")["mean"]), strict=True))
+    names = {"sppca": "SPPCA in 2", "layout": "layout", "umap": "UMAP", "pca": "PCA in 2"}
+    tasks = rows("pictures")["tasks ahead of UMAP"][0].split()[-1]
+    quoted = {f"picture_{key}": mean[name] for key, name in names.items()}
+    more = {"kinds_table": kinds_table(), "kinds_losses": kinds_losses()}
+    return quoted | {"picture_tasks": tasks} | more
+
+
+# What the table of kinds shows of benchmarks/results/kinds.json: a heading, and the columns whose
+# figures stand under it.
+KINDS_SHOWN = {
+    "map of 5: SPPCA / PCA / LDA / PLS": ("SPPCA", "PCA", "LDA", "PLS"),
+    "picture: layout / UMAP / UMAP with labels": ("layout", "UMAP", "UMAP with labels"),
+    "predicted: SPPCA / logistic regression": ("SPPCA predicts", "logistic regression"),
+}
+KINDS_WORST = {
+    "SPPCA less PCA, worst": "the map of SPPCA against PCA's",
+    "layout less UMAP, worst": "the layout against UMAP's picture",
+    "SPPCA less logistic, worst": "SPPCA's predictions against logistic regression's",
+}
+
+
+def kinds_table():
+    """Median errors by kinds of data, and the worst tasks."""
+    found = read("kinds")
+    heads = ["kind of data (tasks)", *KINDS_SHOWN, "worst task: map / picture / predicted"]
+    lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
+    for row in found["rows"]:
+        cell = dict(zip(found["header"], row, strict=True))
+        groups = [
+            " / ".join(short(cell[f"{name}, median"]) for name in names)
+            for names in KINDS_SHOWN.values()
+        ]
+        worst = " / ".join(signed(cell[name]) for name in KINDS_WORST)
+        lines.append(f"| {cell['kind']} ({cell['tasks']}) | {' | '.join(groups)} | {worst} |")
+    return "\n".join(lines)
+
+
+def signed(value):
+    """A difference of shares with its sign, without the leading zero."""
+    return f"{float(value):+.3f}".replace("0.", ".", 1)
+
+
+def kinds_losses():
+    """Where a peer is ahead in the median, and the worst tasks of all."""
+    found = read("kinds")
+    pairs = (("SPPCA", "PCA"), ("SPPCA", "LDA"), ("SPPCA", "PLS"), ("layout", "UMAP"))
+    behind = []
+    for row in found["rows"][:-1]:
+        cell = dict(zip(found["header"], row, strict=True))
+        for ours, peer in (*pairs, ("SPPCA predicts", "logistic regression")):
+            gap = float(cell[f"{ours}, median"]) - float(cell[f"{peer}, median"])
+            if gap > 0:
+                behind.append(
+                    f"{peer} is ahead of {_named(ours)} on {cell['kind']} by {short(gap)}"
+                )
+    cell = dict(zip(found["header"], found["rows"][-1], strict=True))
+    worst = [f"{words} {signed(cell[name])}" for name, words in KINDS_WORST.items()]
+    medians = f"In the median {', '.join(behind)}." if behind else "In no kind in the median."
+    return f"{medians} In the worst single task the errors differ by: {', '.join(worst)}."
+
+
+def _named(method):
+    return "the layout" if method == "layout" else method
+
+
 def substitutions():
     """What the pages may quote, by name."""
-    return of_sppca() | of_prpca() | of_calibration() | of_compare() | of_intervals()
+    fits = of_sppca() | of_prpca() | of_sizes()
+    return fits | of_calibration() | of_compare() | of_intervals() | of_pictures()
 
 
 def ranks_of_dcagm():
@@ -210,11 +289,23 @@ def table():
 
 
 def main():
-    """Write the table into the README."""
+    """Write the tables into the README, and where gnomon loses before them."""
     readme = ROOT / "README.md"
     text = readme.read_text(encoding="utf-8")
-    old = re.search(r"^\| measured here .*?(?=\n\n)", text, re.M | re.S)
-    readme.write_text(text[: old.start()] + table() + text[old.end() :], encoding="utf-8")
+    for start, new in readme_parts():
+        old = re.search(rf"^{re.escape(start)}.*?(?=\n\n)", text, re.M | re.S)
+        text = text[: old.start()] + new + text[old.end() :]
+    readme.write_text(text, encoding="utf-8")
+
+
+def readme_parts():
+    """Parts of the README that are written here: how each begins, and its text."""
+    first = "**Where it loses"
+    return (
+        (first, f"{first}, by kinds of data.** {kinds_losses()}"),
+        ("| kind of data", kinds_table()),
+        ("| measured here", table()),
+    )
 
 
 if __name__ == "__main__":

@@ -145,7 +145,7 @@ HEAD = """# Every equation, and where it is
 
 Each numbered equation, algorithm, theorem, experiment and piece of future work of the four papers,
 the function that has it, and the test or result that shows it. Errata are on [their own page](errata.md),
-the papers' tables on [that of the reproduction](reproduction.md). Written by `docs/papers.py`; a test
+the papers' tables on [that of the reproduction](reproduction/index.md). Written by `docs/papers.py`; a test
 keeps every name on it true.
 """
 

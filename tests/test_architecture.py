@@ -21,7 +21,7 @@ BELOW = {
     "displays": {"linalg", "stats", "models", "inference", "estimators"},
     "tools": {"linalg", "stats", "models", "inference", "estimators", "displays"},
 }
-FREE = {"exceptions", "datasets", "_lazy"}
+FREE = {"exceptions", "datasets", "typing", "_lazy"}
 MODULES = [path for layer in BELOW for path in (ROOT / layer).rglob("*.py")]
 MAY_IMPORT_SKLEARN = {"estimators", "displays", "tools"}
 FAMILIES = sorted(path.parent.name for path in (ROOT / "models").glob("*/fit.py"))

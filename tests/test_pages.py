@@ -20,8 +20,8 @@ BUILT = Path(__file__).parent.parent / "docs" / "_build" / "html"
 WIDTHS = (1280, 1600, 390)
 pytestmark = [pytest.mark.pages, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
-# What is wider than the window, or than the box that would have to show it. Code and tables may
-# scroll in a box of their own; an equation must be seen whole.
+# What is wider than the window, or than the box that would have to show it. Tables and
+# what a program printed may scroll in a box of their own; equations and code are seen whole.
 TOO_WIDE = """
 const width = document.documentElement.clientWidth, found = [];
 const scrolls = e => { for (; e && e !== document.body; e = e.parentElement) {
@@ -37,6 +37,11 @@ for (const e of document.querySelectorAll('article *')) {
 for (const e of document.querySelectorAll('article mjx-container[display="true"]')) {
     if (e.clientWidth && e.scrollWidth > e.clientWidth + 2)
         found.push('equation ' + e.scrollWidth + ' in ' + e.clientWidth);
+}
+for (const e of document.querySelectorAll('article div.highlight pre')) {
+    const printed = e.closest('.output, .cell_output, .sphx-glr-script-out, .highlight-none');
+    if (!printed && e.scrollWidth > e.clientWidth + 2)
+        found.push('code ' + e.scrollWidth + ' in ' + e.clientWidth);
 }
 return found.slice(0, 5);
 """

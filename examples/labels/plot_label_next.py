@@ -2,8 +2,8 @@
 Which rows to label next
 ========================
 
-Ten digits, two labels each, and time to label forty more images. Rows of which the model is least
-sure teach it more than rows drawn by lot.
+Ten digits, two labels each, and time to label forty more images. Rows that stand for many others of
+which the model is not sure teach it more than rows drawn by lot.
 
 *Level: with practice.*
 """
@@ -54,7 +54,11 @@ ax.legend()
 plt.show()
 
 # %%
-# The images that are asked for first are the odd ones.
+# The images that are asked for first, each with its reason, are ways to write a digit that many
+# images share and no labelled one has.
+
+for row in suggest(SPPCA(10).fit(X, start), X, start, n=4):
+    print(row.row, row.reason)
 
 asked = suggested(SPPCA(10).fit(X, start), start, 12)
 figure, axes = plt.subplots(1, 12, figsize=(9, 1), layout="constrained")

@@ -3,10 +3,12 @@
 import re
 from importlib import import_module
 from inspect import getdoc
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+
+from gnomon.typing import RowsLike, SeedLike
 
 # The parts of SciPy whose functions `load_scipy_texts` reads: those with twenty or more.
 SCIPY_PARTS = (
@@ -104,8 +106,13 @@ class LinkedTexts(NamedTuple):
 
 
 def make_subspace(
-    n_samples=200, n_features=10, n_components=3, *, noise_variance=0.5, random_state=0
-):
+    n_samples: int = 200,
+    n_features: int = 10,
+    n_components: int = 3,
+    *,
+    noise_variance: float = 0.5,
+    random_state: SeedLike = 0,
+) -> Subspace:
     """Rows x = mean + W z + noise with loadings of clearly different lengths.
 
     Parameters
@@ -134,15 +141,15 @@ def make_subspace(
 
 
 def make_classes(
-    n_samples=300,
-    n_features=20,
-    n_classes=3,
+    n_samples: int = 300,
+    n_features: int = 20,
+    n_classes: int = 3,
     *,
-    n_components=2,
-    labelled_per_class=None,
-    separation=3.0,
-    random_state=0,
-):
+    n_components: int = 2,
+    labelled_per_class: int | None = None,
+    separation: float = 3.0,
+    random_state: SeedLike = 0,
+) -> ClassSample:
     """Gaussian classes that differ in a planted subspace and lie in strong common variation.
 
     The variation that all classes share is larger than the distance of the classes, so that
@@ -180,8 +187,14 @@ def make_classes(
 
 
 def make_linked(
-    n_samples=200, n_features=30, n_classes=3, *, degree=6.0, mixing=0.1, random_state=0
-):
+    n_samples: int = 200,
+    n_features: int = 30,
+    n_classes: int = 3,
+    *,
+    degree: float = 6.0,
+    mixing: Any = 0.1,
+    random_state: SeedLike = 0,
+) -> LinkedSample:
     """Nodes of communities with noisy content; linked nodes mostly share their community.
 
     Parameters
@@ -217,7 +230,7 @@ def make_linked(
     return LinkedSample(X, y, _adjacency(first, second, n_samples))
 
 
-def remove_entries(X, share=0.2, *, random_state=0):
+def remove_entries(X: RowsLike, share: float = 0.2, *, random_state: SeedLike = 0) -> np.ndarray:
     """A copy of X with a share of its entries replaced by NaN, at random places.
 
     No row and no column is emptied.
@@ -281,7 +294,7 @@ def _adjacency(first, second, n):
     return sparse.csr_array(((A + A.T) > 0).astype(float))
 
 
-def load_scipy_texts():
+def load_scipy_texts() -> LinkedTexts:
     """The documentation of SciPy's functions: real texts with classes and links.
 
     They are read from the SciPy that is installed, so that their number differs a little

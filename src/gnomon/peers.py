@@ -1,10 +1,14 @@
 """A peer of gnomon's models that scikit-learn has in another form; `gnomon.compare` takes it."""
 
+from typing import Self
+
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils.validation import check_is_fitted
+
+from gnomon.typing import OutputsLike, RowsLike
 
 
 class PLSDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -33,10 +37,10 @@ class PLSDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     (150, 2)
     """
 
-    def __init__(self, n_components=2):
+    def __init__(self, n_components: int | str = 2) -> None:
         self.n_components = n_components
 
-    def fit(self, X, y):
+    def fit(self, X: RowsLike, y: OutputsLike) -> Self:
         """Regress the indicators of the classes on X.
 
         Parameters
@@ -56,7 +60,7 @@ class PLSDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self._n_features_out = self.n_components
         return self
 
-    def transform(self, X):
+    def transform(self, X: RowsLike) -> np.ndarray:
         """Coordinates of the rows of X.
 
         Parameters

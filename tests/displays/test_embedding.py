@@ -11,7 +11,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from gnomon import DCAGM, PPCA, SPPCA, Links
+from gnomon import DCAGM, PPCA, SPPCA, Links, NeighbourLayout
 from gnomon.displays import EmbeddingDisplay
 from gnomon.displays.layers import Mixture
 from gnomon.displays.style import GREY, PALETTE
@@ -347,3 +347,56 @@ def test_mixture_needs_a_mixture(points):
     X, _ = load_wine(return_X_y=True)
     with pytest.raises(TypeError, match="PPCA has none"):
         EmbeddingDisplay.from_estimator(PPCA(2).fit(X), X, mixture=True)
+
+
+@pytest.fixture(scope="module")
+def laid_out():
+    """Three groups in five dimensions, a model of them, and a display of its layout."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], 20)
+    X = 4 * rng.normal(size=(3, 8))[y] + rng.normal(size=(60, 8))
+    model = SPPCA(5).fit(X, np.where(np.arange(60) % 2, y, -1))
+    return model, X, y, EmbeddingDisplay.from_estimator(model, X, y, layout="neighbours")
+
+
+def test_a_neighbour_layout_draws_all_components_where_it_has_the_points(laid_out):
+    model, X, y, display = laid_out
+    expected = NeighbourLayout().fit_transform(model.transform(X))
+    found = np.vstack([drawn(points) for points in display.points_])
+    assert_allclose(found, np.vstack([expected[y == c] for c in range(3)]))
+    assert "neighbour layout of 5 components" in display.ax_.get_xlabel()
+    assert len(display.ax_.get_xticks()) == 0
+
+
+def test_the_uncertainty_of_the_map_is_carried_to_the_layout(laid_out):
+    model, X, _, display = laid_out
+    Z, C = model.posterior(X)
+    expected = NeighbourLayout().fit(Z).covariance(Z, C)
+    assert_allclose(display.ellipses_.get_offsets(), display.layout_.transform(Z))
+    scale = chi2(2).ppf(0.68)
+    widths = 2 * np.sqrt(scale * np.linalg.eigvalsh(expected)[:, -1])
+    found = np.maximum(display.ellipses_.get_widths(), display.ellipses_.get_heights())
+    assert_allclose(np.sort(found), np.sort(widths), rtol=1e-6)
+
+
+def test_new_rows_are_placed_on_the_picture_of_others(laid_out):
+    model, X, y, display = laid_out
+    new = X[:5] + 0.1
+    placed = EmbeddingDisplay.from_estimator(model, new, y[:5], layout=display.layout_)
+    expected = display.layout_.transform(model.transform(new))
+    assert_allclose(drawn(placed.points_[0]), expected)
+    assert placed.layout_ is display.layout_
+
+
+@pytest.mark.parametrize(
+    "options", [{"regions": True}, {"components": (1, 2)}], ids=["regions", "components"]
+)
+def test_what_needs_two_axes_is_refused_in_a_layout(laid_out, options):
+    model, X, y, _ = laid_out
+    with pytest.raises(ValueError, match=f"{next(iter(options))} is for layout='axes'"):
+        EmbeddingDisplay.from_estimator(model, X, y, layout="neighbours", **options)
+
+
+def test_an_unknown_layout_is_named(points):
+    with pytest.raises(ValueError, match="layout == 'umap'; accepted are 'axes', 'neighbours'"):
+        EmbeddingDisplay.from_data(points[0], layout="umap")

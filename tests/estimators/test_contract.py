@@ -110,6 +110,25 @@ def test_data_frames_are_read_by_their_names_throughout(X, name):
         assert_allclose(model.impute(frame, SOME)[0], X)
 
 
+@pytest.mark.parametrize(
+    "name", [name for name, case in MODELS.items() if hasattr(case[0], "transform")]
+)
+def test_polars_frames_go_in_and_come_out(X, name):
+    polars = pytest.importorskip("polars")
+    model, known = clone(MODELS[name][0]).set_output(transform="polars"), MODELS[name][1]
+    frame = polars.DataFrame(X, schema=list("abcdefgh"))
+    Z = model.fit(frame, **known).transform(frame)
+    assert isinstance(Z, polars.DataFrame) and Z.columns == list(model.get_feature_names_out())
+    assert list(model.feature_names_in_) == list("abcdefgh")
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_notebook_shows_whether_a_model_is_fitted(X, name):
+    model, known = clone(MODELS[name][0]), MODELS[name][1]
+    assert "<span>Not fitted</span>" in model._repr_html_()
+    assert "<span>Fitted</span>" in model.fit(X, **known)._repr_html_()
+
+
 def test_loaders_of_integers_are_rows_of_numbers(X):
     counts = X.astype(np.int32)
     model = gnomon.PPCA(2).fit(from_loaders([lambda: counts[:90], lambda: counts[90:]]))

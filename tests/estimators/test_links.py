@@ -206,6 +206,18 @@ def linked_table(noise=6.0):
     return X, labels, Links.from_edges(pairs, n_nodes=150)
 
 
+def test_probabilities_of_linked_rows_are_read_from_all_that_is_smoothed():
+    X, labels, links = linked_table()
+    y = np.where(np.arange(150) % 5 == 0, labels, -1)
+    model = SPPCA(2).fit(X, y, links=links)
+    assert model.class_head_.coef.shape == (model.mean_.shape[0], 3)
+    assert_allclose(model.class_head_.say, 10 / (10 + 5))
+    P = model.predict_proba(X, links=links)
+    assert np.mean(P.argmax(axis=1) == labels) > 0.95
+    by_likelihood = SPPCA(2, supervision="likelihood").fit(X, y, links=links)
+    assert by_likelihood.class_head_.say == 0.5
+
+
 @pytest.mark.parametrize("model", [SPPCA(2), KernelSPPCA(2), SPPCA(2, supervision=0.5)])
 def test_labels_and_links_together_find_more_than_either(model):
     X, labels, links = linked_table()
@@ -331,3 +343,12 @@ def test_hubs_that_join_too_many_pairs_are_refused_before_they_are_joined():
             Links.colinks(directed)
     small = sparse.csr_array(hub)[:200, :200]
     assert Links.colinks(small).n_links == 199 * 198 // 2
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_table_of_edges_is_read_by_its_rows(library):
+    frames = pytest.importorskip(library)
+    edges = frames.DataFrame({"from": ["a", "b"], "to": ["b", "d"], "weight": [1.0, 0.5]})
+    links = Links.from_edges(edges[["from", "to"]], weights=edges["weight"], nodes=list("abcd"))
+    expected = Links.from_edges([(0, 1), (1, 3)], weights=[1.0, 0.5], n_nodes=4)
+    assert (links.adjacency != expected.adjacency).nnz == 0

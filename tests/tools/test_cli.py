@@ -323,6 +323,65 @@ def test_report_can_be_made_later(model, table, tmp_path):
     assert "flower 17" in (tmp_path / "later.html").read_text()
 
 
+@pytest.fixture(scope="module")
+def laid_out(iris, tmp_path_factory):
+    """A fit with a layout by neighbours, and its table."""
+    folder = tmp_path_factory.mktemp("layout")
+    csv.write_csv(iris, folder / "iris.csv")
+    options = ["--target", "species", "--id", "flower", "--layout", "neighbours"]
+    result = run("fit", folder / "iris.csv", *options, "--out", folder / "map")
+    return folder, result
+
+
+def test_a_layout_has_more_dimensions_than_the_plane_unless_they_are_given(laid_out):
+    folder, result = laid_out
+    model = prepare.load_fit(folder / "map" / "model.gnomon")
+    assert "dimensions were taken, which the layout shows together" in result.stderr
+    assert model.layout.n_features_in_ == model.model.n_components > 2
+
+
+def test_new_rows_are_placed_on_the_layout_of_the_fit(laid_out, tmp_path):
+    folder, _ = laid_out
+    file = folder / "map" / "model.gnomon"
+    run("transform", file, folder / "iris.csv", "--out", tmp_path / "again.csv")
+    names = ["layout1", "layout2"]
+    fitted, again = (
+        csv.read_csv(path).select(names).to_pandas().to_numpy()
+        for path in (folder / "map" / "embedding.csv", tmp_path / "again.csv")
+    )
+    assert_allclose(again, fitted, atol=1e-6)
+    model = modelfile.load(file)
+    assert_allclose(model.layout.transform(model.transform(folder / "iris.csv")), fitted, atol=1e-6)
+
+
+def test_a_report_of_new_rows_has_the_layout_of_the_fit_or_one_of_its_own(laid_out, tmp_path):
+    folder, _ = laid_out
+    file, table = folder / "map" / "model.gnomon", folder / "iris.csv"
+    expected = {
+        (): f"gnomon.load({str(file)!r}).layout.transform(Z)",
+        ("--layout", "neighbours"): f"gnomon.load({str(file)!r}).layout.transform(Z)",
+        ("--layout", "axes"): None,
+    }
+    for options, code in expected.items():
+        run("report", file, table, *options, "--out", tmp_path / "r.html")
+        page = html.unescape((tmp_path / "r.html").read_text(encoding="utf-8"))
+        assert ("P = gnomon" in page) == (code is not None)
+        assert code is None or code in page
+
+
+def test_a_model_without_a_layout_can_be_reported_with_one(model, table, tmp_path):
+    run("report", model, table, "--layout", "neighbours", "--out", tmp_path / "r.html")
+    page = html.unescape((tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert "P = gnomon.NeighbourLayout().fit_transform(Z)" in page
+
+
+@pytest.mark.parametrize("command", ["fit", "report"])
+def test_a_layout_that_there_is_not_is_named(model, table, command):
+    words = ["fit", table] if command == "fit" else ["report", model, table]
+    line = fails(*words, "--layout", "umap")
+    assert "--layout 'umap'; accepted are axes, neighbours" in line
+
+
 def test_json_is_all_that_is_printed(table, tmp_path):
     result = run("fit", table, *FIT, "--out", tmp_path / "o", "--json")
     said = json.loads(result.stdout)
@@ -586,10 +645,10 @@ def test_a_numeric_target_is_predicted_as_numbers(table, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["bsdr", "dcagm"])
-def test_models_that_take_no_gaps_get_them_filled_and_say_so(table, tmp_path, name):
+def test_every_model_takes_gaps(table, tmp_path, name):
     result = run("fit", table, *TARGET, "--model", name, "--out", tmp_path / "o")
-    assert "takes no gaps" in result.stderr
-    assert "Gaps were filled" in (tmp_path / "o" / "report.html").read_text()
+    assert "filled" not in result.stderr
+    assert "Gaps stayed gaps" in (tmp_path / "o" / "report.html").read_text()
     run("transform", tmp_path / "o" / "model.gnomon", table, "--out", tmp_path / "z.csv")
     first = rows(tmp_path / "o" / "embedding.csv")["z1"]
     assert_allclose(rows(tmp_path / "z.csv")["z1"], first, rtol=1e-12)
@@ -783,6 +842,9 @@ def test_links_are_used_by_prpca(text, tmp_path, rng):
     said = json.loads(run("fit", path, *options, "--out", tmp_path / "o", "--json").stdout)
     assert said["model"] == "PRPCA"
     run("transform", tmp_path / "o" / "model.gnomon", path, "--out", tmp_path / "z.csv")
+    own = text("from,to,w\nn1,n2,1\nn3,n3,2\nn4,n5,3\n", "own.csv")
+    said = run("fit", path, "--id", "node", "--links", own, "-k", "2", "--out", tmp_path / "o")
+    assert "note: 1 link of a row with itself in" in said.stderr
     wrong = text("from,to\nn1,nobody\n", "wrong.csv")
     line = fails("fit", path, "--id", "node", "--links", wrong, "--out", tmp_path / "o")
     assert "links 'nobody', which is no row of the table" in line

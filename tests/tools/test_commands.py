@@ -54,6 +54,17 @@ def test_the_options_become_parameters():
     )
 
 
+def test_a_layout_takes_ten_dimensions_where_there_are_so_many():
+    notes: list = []
+    model, choice = chosen(ready(CLASSES, "classes", d=20), notes, layout="neighbours")
+    assert (model.n_components, choice) == (10, None)
+    assert "10 dimensions were taken" in notes[0]
+    few, _ = chosen(ready(CLASSES, "classes", d=4), layout="neighbours")
+    assert few.n_components == 3
+    given, _ = chosen(ready(CLASSES, "classes"), layout="neighbours", components=2)
+    assert given.n_components == 2
+
+
 @pytest.mark.parametrize(("y", "kind"), [(CLASSES, "classes"), (NUMBERS, "numeric")])
 def test_sizes_are_tried_for_the_kind_of_the_target(y, kind):
     """Few whole numbers, told to be numbers, are scored as such."""
@@ -103,7 +114,10 @@ def test_gaps_are_filled_for_a_model_that_takes_none():
     table, notes = ready(), []
     table.X[3, 2] = np.nan
     assert fill_gaps(gnomon.PPCA(), table.X, table.recipe, notes.append) is table.X
-    filled = fill_gaps(gnomon.BSDR(), table.X, table.recipe, notes.append)
+    assert fill_gaps(gnomon.BSDR(), table.X, table.recipe, notes.append) is table.X
+    early = gnomon.BSDR(1, random_state=0).fit(np.eye(6), [0, 1] * 3)
+    del early.filling_
+    filled = fill_gaps(early, table.X, table.recipe, notes.append)
     assert filled[3, 2] == 2.0
     assert notes == ["BSDR takes no gaps; 1 was filled with column means"]
 

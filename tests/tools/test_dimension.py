@@ -7,7 +7,6 @@ from sklearn.model_selection import KFold
 
 import gnomon
 from gnomon import choose_dimension
-from gnomon.tools.dimension import LIKELIHOOD_MODELS
 
 
 def planted(seed, n=200, d=10, q=3):
@@ -16,11 +15,42 @@ def planted(seed, n=200, d=10, q=3):
     return rng.standard_normal((n, q)) @ W.T + 0.7 * rng.standard_normal((n, d))
 
 
-@pytest.mark.parametrize("criterion", ["likelihood", "evidence"])
+@pytest.mark.parametrize("criterion", ["likelihood", "parallel"])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_planted_number_is_chosen(criterion, seed):
     choice = choose_dimension(planted(seed), n_components=range(1, 7), criterion=criterion)
-    assert choice.chosen["PPCA"] == 3
+    assert next(iter(choice.chosen.values())) == 3
+
+
+@pytest.mark.parametrize("criterion", ["likelihood", "parallel"])
+def test_weak_signals_are_found(criterion):
+    rng = np.random.default_rng(0)
+    W = np.linalg.qr(rng.standard_normal((30, 4)))[0]
+    X = 1.5 * rng.standard_normal((200, 4)) @ W.T + rng.standard_normal((200, 30))
+    choice = choose_dimension(X, n_components=[1, 3, 4, 5, 6], criterion=criterion)
+    assert next(iter(choice.chosen.values())) == 4
+
+
+@pytest.mark.parametrize("shape", [(60, 8), (12, 40)])
+def test_parallel_analysis_is_that_of_singular_values_by_hand(shape):
+    X = np.random.default_rng(1).standard_normal(shape) + 3
+    choice = choose_dimension(X, n_components=[1, 2, 3], criterion="parallel", random_state=5)
+    rng, variances = np.random.default_rng(5), []
+    for _ in range(20):
+        columns = rng.permuted(X, axis=0)
+        variances.append(np.linalg.svd(columns - columns.mean(axis=0), compute_uv=False) ** 2)
+    limit = np.quantile(variances, 0.95, axis=0)
+    own = np.linalg.svd(X - X.mean(axis=0), compute_uv=False) ** 2
+    assert_allclose([row.mean for row in choice.rows], (own / limit)[:3])
+    assert choice.chosen == {"principal components": 1}
+
+
+def test_parallel_analysis_says_how_many_exceed_chance_and_takes_no_models():
+    choice = choose_dimension(planted(0), n_components=[1, 2], criterion="parallel")
+    assert choice.chosen == {"principal components": 2}
+    assert choice.reasons["principal components"].startswith("3 leading components vary more")
+    with pytest.raises(ValueError, match=r"models == .*'parallel' has none"):
+        choose_dimension(planted(0), models=["PPCA"], criterion="parallel")
 
 
 def test_held_out_likelihood_is_that_of_a_loop_by_hand():
@@ -31,12 +61,6 @@ def test_held_out_likelihood_is_that_of_a_loop_by_hand():
         # scikit-learn divides by n - 1; the likelihood of a row moves by less than 1e-3.
         by_hand.append(PCA(2, svd_solver="full").fit(X[train]).score(X[test]))
     assert_allclose(choice.rows[0].mean, np.mean(by_hand), rtol=1e-3)
-
-
-def test_parameters_are_counted_as_in_the_covariance_they_fill():
-    model = LIKELIHOOD_MODELS["PPCA"]
-    assert model.n_parameters(3, 2) == 3 * 4 // 2 + 3
-    assert LIKELIHOOD_MODELS["factor analysis"].n_parameters(5, 1) == 5 + 5 + 5
 
 
 def test_prediction_chooses_among_the_models_of_compare():

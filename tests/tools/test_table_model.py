@@ -203,10 +203,14 @@ def test_the_score_is_that_of_the_target_in_the_table(folder):
 
 
 def test_gaps_that_a_model_does_not_take_are_filled_and_warned_of(folder):
+    model = load(folder, "bsdr-csv")
+    model.transform(messy())
+    # As those of early files, which have not learnt to fill gaps.
+    model.model.filling_ = None
     with pytest.warns(
         UserWarning, match="BSDR takes no gaps; .* filled with column means"
     ) as caught:
-        load(folder, "bsdr-csv").transform(messy())
+        model.transform(messy())
     assert caught[0].filename == __file__
 
 

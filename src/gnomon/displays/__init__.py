@@ -6,6 +6,8 @@ unasked, colours are safe for colour-blind readers, and no window system is need
 matplotlib is imported when something is drawn.
 """
 
+from typing import TYPE_CHECKING
+
 from gnomon._lazy import lazy_names
 
 _HOMES: dict[str, str] = {
@@ -22,3 +24,15 @@ _HOMES: dict[str, str] = {
 
 __all__ = sorted(_HOMES)
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)
+
+if TYPE_CHECKING:
+    # Type checkers do not run what imports names when they are used.
+    from gnomon.displays.convergence import ConvergenceDisplay as ConvergenceDisplay
+    from gnomon.displays.curves import DimensionDisplay as DimensionDisplay
+    from gnomon.displays.curves import SupervisionDisplay as SupervisionDisplay
+    from gnomon.displays.embedding import EmbeddingDisplay as EmbeddingDisplay
+    from gnomon.displays.loadings import LoadingsDisplay as LoadingsDisplay
+    from gnomon.displays.overview import OverviewDisplay as OverviewDisplay
+    from gnomon.displays.permutation import PermutationDisplay as PermutationDisplay
+    from gnomon.displays.relevance import RelevanceDisplay as RelevanceDisplay
+    from gnomon.displays.retrieval import RetrievalDisplay as RetrievalDisplay

@@ -1,5 +1,7 @@
 """The objective along the way, for one fit or several."""
 
+from typing import Any, Self
+
 import numpy as np
 
 from gnomon.displays.style import axes_or_new, colour, last_step, tidy
@@ -30,12 +32,12 @@ class ConvergenceDisplay:
     ['a', 'b']
     """
 
-    def __init__(self, objectives, *, converged=None):
+    def __init__(self, objectives: Any, *, converged: Any = None) -> None:
         self.objectives = objectives
         self.converged = converged
 
     @classmethod
-    def from_estimator(cls, estimator, *, ax=None, **plot):
+    def from_estimator(cls, estimator: Any, *, ax: Any = None, **plot: Any) -> Self:
         """Draw the objective of one fitted estimator, or of several.
 
         Parameters
@@ -61,7 +63,9 @@ class ConvergenceDisplay:
         )
         return display.plot(ax, **plot)
 
-    def plot(self, ax=None, *, gap=False, ylabel=None, legend=True):
+    def plot(
+        self, ax: Any = None, *, gap: bool = False, ylabel: str | None = None, legend: bool = True
+    ) -> Self:
         """Draw the lines.
 
         Parameters

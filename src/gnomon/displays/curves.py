@@ -1,5 +1,7 @@
 """A criterion against a setting: the dimension, or the strength of supervision."""
 
+from typing import Any, Self
+
 import numpy as np
 
 from gnomon.displays.style import GREY, axes_or_new, colour, last_step, tidy
@@ -14,7 +16,15 @@ class _CurveDisplay:
     _kept = ""
     _how = ""
 
-    def __init__(self, values, means, *, sds=None, chosen=None, criterion="score"):
+    def __init__(
+        self,
+        values: Any,
+        means: Any,
+        *,
+        sds: Any = None,
+        chosen: Any = None,
+        criterion: str = "score",
+    ) -> None:
         self.values = values
         self.means = means
         self.sds = sds
@@ -22,7 +32,7 @@ class _CurveDisplay:
         self.criterion = criterion
 
     @classmethod
-    def from_estimator(cls, estimator, *, ax=None, **plot):
+    def from_estimator(cls, estimator: Any, *, ax: Any = None, **plot: Any) -> Self:
         """Draw the curve that an estimator with "auto" for the setting has kept.
 
         Parameters
@@ -45,7 +55,9 @@ class _CurveDisplay:
         return cls(**cls._read(curve, model)).plot(ax, **plot)
 
     @classmethod
-    def from_search(cls, search, *, param=None, ax=None, **plot):
+    def from_search(
+        cls, search: Any, *, param: str | None = None, ax: Any = None, **plot: Any
+    ) -> Self:
         """Draw a fitted ``GridSearchCV``: mean test score with its standard error over splits.
 
         Parameters
@@ -78,7 +90,7 @@ class _CurveDisplay:
         )
         return display.plot(ax, **plot)
 
-    def plot(self, ax=None, *, ylabel=None, legend=True):
+    def plot(self, ax: Any = None, *, ylabel: str | None = None, legend: bool = True) -> Self:
         """Draw the curves.
 
         Parameters
@@ -96,7 +108,7 @@ class _CurveDisplay:
         """
         self.ax_ = axes_or_new(ax)
         self.figure_ = self.ax_.figure
-        self.lines_ = {}
+        self.lines_: dict = {}
         means, sds, chosen = (_by_name(part) for part in (self.means, self.sds, self.chosen))
         for i, name in enumerate(means):
             self._draw_curve(i, name, means[name], sds.get(name), chosen.get(name))

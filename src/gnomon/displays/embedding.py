@@ -1,9 +1,13 @@
 """The embedding, with how sure it is."""
 
+from typing import Any, Self
+
 import numpy as np
 
 from gnomon.displays import layers, style
-from gnomon.estimators import check_option
+from gnomon.estimators import NEIGHBOURS, check_option
+from gnomon.estimators.neighbour_layout import LAYOUTS, NeighbourLayout
+from gnomon.typing import GraphLike, OutputsLike, RowsLike
 
 UNCERTAINTIES = ("auto", "ellipses", "density", "none")
 
@@ -34,11 +38,17 @@ class EmbeddingDisplay:
         Classes predicted on a grid.
     components : tuple of two ints, default=(0, 1)
         Which columns of the embedding are drawn.
+    layout : {"axes", "neighbours"} or NeighbourLayout, default="axes"
+        What the plane shows: two components, or all of them in a `NeighbourLayout`, where near
+        points are near on the whole map; a fitted one places these points on the picture of
+        others. The page on maps and pictures says what each can show.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
         Where it was drawn.
+    layout_ : NeighbourLayout or None
+        The layout, which other rows can be placed on.
     points_ : list of PathCollection
         Unlabelled points first, then one collection for each class.
     ellipses_ : EllipseCollection or None
@@ -67,16 +77,17 @@ class EmbeddingDisplay:
 
     def __init__(
         self,
-        embedding,
+        embedding: Any,
         *,
-        y=None,
-        covariance=None,
-        predicted=None,
-        links=None,
-        mixture=None,
-        regions=None,
-        components=(0, 1),
-    ):
+        y: OutputsLike = None,
+        covariance: Any = None,
+        predicted: Any = None,
+        links: GraphLike = None,
+        mixture: Any = None,
+        regions: Any = None,
+        components: tuple[int, int] = (0, 1),
+        layout: str | NeighbourLayout = "axes",
+    ) -> None:
         self.embedding = embedding
         self.y = y
         self.covariance = covariance
@@ -85,22 +96,24 @@ class EmbeddingDisplay:
         self.mixture = mixture
         self.regions = regions
         self.components = components
+        self.layout = layout
 
     @classmethod
     def from_estimator(
         cls,
-        estimator,
-        X,
-        y=None,
+        estimator: Any,
+        X: RowsLike,
+        y: OutputsLike = None,
         *,
-        components=(0, 1),
-        predict=False,
-        links=None,
-        mixture=False,
-        regions=False,
-        ax=None,
-        **plot,
-    ):
+        components: tuple[int, int] = (0, 1),
+        predict: bool = False,
+        links: GraphLike = None,
+        mixture: Any = False,
+        regions: Any = False,
+        layout: str | NeighbourLayout = "axes",
+        ax: Any = None,
+        **plot: Any,
+    ) -> Self:
         """Embed X with a fitted estimator and draw it.
 
         Parameters
@@ -121,6 +134,8 @@ class EmbeddingDisplay:
             Outline the Gaussians of a mixture model such as ``DCAGM``.
         regions : bool, default=False
             Colour the plane by the class predicted; further components stay at their mean.
+        layout : {"axes", "neighbours"} or NeighbourLayout, default="axes"
+            What the plane shows; see the class.
         ax : matplotlib Axes, default=None
             Where to draw; a new figure if None.
         **plot
@@ -139,6 +154,7 @@ class EmbeddingDisplay:
             links=links,
             mixture=layers.mixture_of(estimator) if mixture else None,
             components=components,
+            layout=layout,
         )
         if regions:
             pair = _two_components(components, Z, "regions")
@@ -146,12 +162,22 @@ class EmbeddingDisplay:
         return display.plot(ax, **plot)
 
     @classmethod
-    def from_data(cls, embedding, y=None, *, ax=None, covariance=None, links=None, **plot):
+    def from_data(
+        cls,
+        embedding: Any,
+        y: OutputsLike = None,
+        *,
+        ax: Any = None,
+        covariance: Any = None,
+        links: GraphLike = None,
+        layout: str | NeighbourLayout = "axes",
+        **plot: Any,
+    ) -> Self:
         """Draw a given embedding, of any method.
 
         Parameters
         ----------
-        embedding, y, covariance, links
+        embedding, y, covariance, links, layout
             See the class.
         ax : matplotlib Axes, default=None
             Where to draw; a new figure if None.
@@ -163,18 +189,19 @@ class EmbeddingDisplay:
         EmbeddingDisplay
         """
         Z = np.asarray(embedding, dtype=float)
-        return cls(Z, y=y, covariance=covariance, links=links).plot(ax, **plot)
+        display = cls(Z, y=y, covariance=covariance, links=links, layout=layout)
+        return display.plot(ax, **plot)
 
     def plot(
         self,
-        ax=None,
+        ax: Any = None,
         *,
-        uncertainty="auto",
-        level=0.68,
-        class_ellipses=False,
-        size=None,
-        legend=True,
-    ):
+        uncertainty: str = "auto",
+        level: float = 0.68,
+        class_ellipses: bool = False,
+        size: float | None = None,
+        legend: bool = True,
+    ) -> Self:
         """Draw the embedding.
 
         Parameters
@@ -182,8 +209,9 @@ class EmbeddingDisplay:
         ax : matplotlib Axes, default=None
             Where to draw; a new figure if None.
         uncertainty : {"auto", "ellipses", "density", "none"}, default="auto"
-            Ellipses up to 2,000 points and a density above, one of them, or nothing. Where all
-            of many points share one covariance, one ellipse in the corner says it.
+            Ellipses up to 2,000 points and a density above (in a neighbour layout nothing), one
+            of them, or nothing. Where all of many points share one covariance, one ellipse in
+            the corner says it.
         level : float, default=0.68
             Probability that a point lies inside its ellipse.
         class_ellipses : bool, default=False
@@ -199,7 +227,11 @@ class EmbeddingDisplay:
         """
         check_option("uncertainty", uncertainty, UNCERTAINTIES)
         target = style.read_target(self.y, len(self.embedding))
-        Z, covariance = self._plane(target)
+        self.layout_ = self._laid_out()
+        if self.layout_ is None:
+            Z, covariance = self._plane(target)
+        else:
+            Z, covariance = self._positions(uncertainty)
         self.ax_ = style.axes_or_new(ax)
         self.figure_ = self.ax_.figure
         self._draw_behind(Z, target)
@@ -208,6 +240,29 @@ class EmbeddingDisplay:
         self._draw_outlines(Z, target, class_ellipses or hidden, level)
         self._finish(target, legend and not hidden)
         return self
+
+    def _laid_out(self):
+        """The layout of all components, fitted now if it is not; None where two are drawn."""
+        given = self.layout
+        if not isinstance(given, NeighbourLayout):
+            check_option("layout", given, LAYOUTS)
+            given = None if given == "axes" else NeighbourLayout().fit(self.embedding)
+        if given is None:
+            return None
+        refused = {"mixture": self.mixture, "regions": self.regions}
+        refused["components"] = None if tuple(self.components) == (0, 1) else self.components
+        for name, value in refused.items():
+            if value is not None:
+                raise ValueError(f"{name} is for layout='axes'; {NEIGHBOURS!r} shows no two axes")
+        return given
+
+    def _positions(self, uncertainty):
+        """Where the layout has the points, and the covariances of that where they are drawn."""
+        Z, covariance = self.layout_.transform(self.embedding), None
+        wanted = uncertainty != "none" and (uncertainty != "auto" or len(Z) <= layers.MANY_POINTS)
+        if self.covariance is not None and wanted:
+            covariance = self.layout_.covariance(self.embedding, self.covariance)
+        return Z, covariance
 
     def _plane(self, target):
         """The two coordinates drawn and their covariance; one component is drawn against y."""
@@ -273,6 +328,23 @@ class EmbeddingDisplay:
             self.mixture_ = layers.draw_mixture(self.ax_, self.mixture, pair, names, level)
 
     def _finish(self, target, legend):
+        if self.layout_ is None:
+            self._name_axes(target)
+        else:
+            size = self.embedding.shape[1]
+            self.ax_.set_xlabel(f"neighbour layout of {size} components: only nearness counts")
+            self.ax_.set(xticks=[], yticks=[])
+            self.ax_.set_aspect("equal", adjustable="datalim")
+        self.ax_.autoscale_view()
+        if self.regions is not None:
+            x, y = self.regions.x, self.regions.y
+            self.ax_.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
+            self.ax_.set_aspect("equal", adjustable="box")
+        style.tidy(self.ax_)
+        if legend and style.has_classes(target):
+            style.add_legend(self.ax_)
+
+    def _name_axes(self, target):
         pair = _pair(self.components, self.embedding)
         self.ax_.set_xlabel(f"component {pair[0] + 1}")
         if len(pair) == 2:
@@ -282,14 +354,6 @@ class EmbeddingDisplay:
             self.ax_.set_yticks([])
         else:
             self.ax_.set_ylabel("y")
-        self.ax_.autoscale_view()
-        if self.regions is not None:
-            x, y = self.regions.x, self.regions.y
-            self.ax_.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
-            self.ax_.set_aspect("equal", adjustable="box")
-        style.tidy(self.ax_)
-        if legend and style.has_classes(target):
-            style.add_legend(self.ax_)
 
 
 def _posterior_covariance(estimator, X):

@@ -1,5 +1,7 @@
 """What the components are made of."""
 
+from typing import Any, Self
+
 import numpy as np
 from scipy.linalg import orthogonal_procrustes
 from sklearn.base import clone
@@ -8,6 +10,7 @@ from sklearn.pipeline import Pipeline
 from gnomon.displays import style
 from gnomon.displays.layers import draw_points
 from gnomon.estimators import check_option, n_rows, take_rows
+from gnomon.typing import OutputsLike, RowsLike, SeedLike
 
 KINDS = ("heatmap", "top", "biplot", "images")
 
@@ -45,7 +48,15 @@ class LoadingsDisplay:
     [1, 2]
     """
 
-    def __init__(self, loadings, *, feature_names=None, sd=None, embedding=None, y=None):
+    def __init__(
+        self,
+        loadings: Any,
+        *,
+        feature_names: Any = None,
+        sd: Any = None,
+        embedding: Any = None,
+        y: OutputsLike = None,
+    ) -> None:
         self.loadings = loadings
         self.feature_names = feature_names
         self.sd = sd
@@ -54,8 +65,16 @@ class LoadingsDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator, X=None, y=None, *, n_bootstrap=0, random_state=0, ax=None, **plot
-    ):
+        cls,
+        estimator: Any,
+        X: RowsLike = None,
+        y: OutputsLike = None,
+        *,
+        n_bootstrap: int = 0,
+        random_state: SeedLike = 0,
+        ax: Any = None,
+        **plot: Any,
+    ) -> Self:
         """Read the loadings of a fitted estimator and draw them.
 
         Parameters
@@ -98,7 +117,15 @@ class LoadingsDisplay:
         )
         return display.plot(ax, **plot)
 
-    def plot(self, ax=None, *, kind="heatmap", component=0, n_features=20, image_shape=None):
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        kind: str = "heatmap",
+        component: int = 0,
+        n_features: int = 20,
+        image_shape: tuple[int, int] | None = None,
+    ) -> Self:
         """Draw the loadings.
 
         Parameters

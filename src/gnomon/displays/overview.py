@@ -1,12 +1,13 @@
 """The data before any model: gaps, labels, links."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from gnomon.displays import style
 from gnomon.displays.layers import edges_of
 from gnomon.estimators import count
+from gnomon.typing import GraphLike, OutputsLike, RowsLike
 
 MOST_CELLS = 80  # blocks of rows and of features whose gaps are drawn, as many as can be seen
 MOST_BARS = 16  # so many classes have their names and numbers beside their bars without overlap
@@ -57,13 +58,15 @@ class OverviewDisplay:
     0.125
     """
 
-    def __init__(self, *, gaps=None, labels=None, degrees=None):
+    def __init__(self, *, gaps: Any = None, labels: Any = None, degrees: Any = None) -> None:
         self.gaps = gaps
         self.labels = labels
         self.degrees = degrees
 
     @classmethod
-    def from_data(cls, X, y=None, *, links=None, ax=None):
+    def from_data(
+        cls, X: RowsLike, y: OutputsLike = None, *, links: GraphLike = None, ax: Any = None
+    ) -> Self:
         """Count what is there in X, y and links, and draw it.
 
         Parameters
@@ -86,7 +89,7 @@ class OverviewDisplay:
         degrees = None if links is None else _degrees(edges_of(links, n), target, n)
         return cls(gaps=_gaps(X), labels=target, degrees=degrees).plot(ax)
 
-    def plot(self, ax=None):
+    def plot(self, ax: Any = None) -> Self:
         """Draw a panel for each part.
 
         Parameters

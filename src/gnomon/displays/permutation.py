@@ -1,5 +1,7 @@
 """Real labels against permuted labels: structure found, or invented."""
 
+from typing import Any, Self
+
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
@@ -11,6 +13,7 @@ from gnomon.displays.style import FAINT, GREY, PALETTE, axes_or_new, embed, pane
 from gnomon.estimators import check_option, kind_of, permuted_labels
 from gnomon.estimators.labelled import LabelledOnly, labelled_scorer
 from gnomon.estimators.selection import SemiSupervisedSplit
+from gnomon.typing import OutputsLike, RowsLike, SeedLike
 
 KINDS = ("scores", "embedding")
 
@@ -49,14 +52,16 @@ class PermutationDisplay:
     0.25
     """
 
-    def __init__(self, score, permuted_scores, *, embeddings=None, labels=None):
+    def __init__(
+        self, score: Any, permuted_scores: Any, *, embeddings: Any = None, labels: Any = None
+    ) -> None:
         self.score = score
         self.permuted_scores = permuted_scores
         self.embeddings = embeddings
         self.labels = labels
 
     @property
-    def p_value(self):
+    def p_value(self) -> Any:
         """Share of scores, the real one included, that are at least the real one."""
         scores = np.asarray(self.permuted_scores)
         return float((1 + np.sum(scores >= self.score)) / (1 + len(scores)))
@@ -64,18 +69,18 @@ class PermutationDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator,
-        X,
-        y,
+        estimator: Any,
+        X: RowsLike,
+        y: OutputsLike,
         *,
-        n_permutations=19,
-        cv=5,
-        scoring=None,
-        random_state=0,
-        n_jobs=None,
-        ax=None,
-        **plot,
-    ):
+        n_permutations: int = 19,
+        cv: Any = 5,
+        scoring: Any = None,
+        random_state: SeedLike = 0,
+        n_jobs: int | None = None,
+        ax: Any = None,
+        **plot: Any,
+    ) -> Self:
         """Refit an estimator with real and with permuted labels and draw both.
 
         The score is that of the nearest labelled neighbour in the embedding, on held-out
@@ -122,7 +127,7 @@ class PermutationDisplay:
         display = cls(scores[0], scores[1:], embeddings=maps, labels=(y, shuffled[0]))
         return display.plot(ax, **plot)
 
-    def plot(self, ax=None, *, kind="scores"):
+    def plot(self, ax: Any = None, *, kind: str = "scores") -> Self:
         """Draw the scores, or the two maps.
 
         Parameters

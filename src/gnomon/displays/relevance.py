@@ -1,10 +1,13 @@
 """How much each component matters, and which were kept."""
 
+from typing import Any, Self
+
 import numpy as np
 from scipy import sparse
 
 from gnomon.displays import style
 from gnomon.estimators import as_array, as_floats
+from gnomon.typing import OutputsLike, RowsLike
 
 TINY = np.finfo(float).tiny
 
@@ -42,7 +45,15 @@ class RelevanceDisplay:
     ['X', 'y']
     """
 
-    def __init__(self, *, shares_x=None, shares_y=None, relevance=None, kept=None, threshold=None):
+    def __init__(
+        self,
+        *,
+        shares_x: Any = None,
+        shares_y: Any = None,
+        relevance: Any = None,
+        kept: Any = None,
+        threshold: Any = None,
+    ) -> None:
         self.shares_x = shares_x
         self.shares_y = shares_y
         self.relevance = relevance
@@ -50,7 +61,9 @@ class RelevanceDisplay:
         self.threshold = threshold
 
     @classmethod
-    def from_estimator(cls, estimator, X, y=None, *, ax=None, **plot):
+    def from_estimator(
+        cls, estimator: Any, X: RowsLike, y: OutputsLike = None, *, ax: Any = None, **plot: Any
+    ) -> Self:
         """Compute the shares of a fitted estimator on X, and on y if given, and draw them.
 
         Parameters
@@ -80,7 +93,7 @@ class RelevanceDisplay:
         )
         return display.plot(ax, **plot)
 
-    def plot(self, ax=None, *, max_components=30, legend=True):
+    def plot(self, ax: Any = None, *, max_components: int = 30, legend: bool = True) -> Self:
         """Draw the bars.
 
         Parameters
@@ -170,7 +183,7 @@ def explained_shares(X, Z) -> np.ndarray:
 def _observed(X):
     """X with zeros for its gaps, centred where dense, and the mask of what is there."""
     if sparse.issparse(X):
-        return sparse.csr_array(X), None
+        return sparse.csr_array(X), None  # type: ignore[call-overload]
     X = np.asarray(X, dtype=float)
     observed = np.isfinite(X)
     counts = np.maximum(observed.sum(axis=0), 1)
@@ -184,8 +197,8 @@ def target_columns(y, n_samples):
     if as_array(y).ndim == 2 and as_array(y).shape[1] > 1:
         return as_floats(y)
     target = style.read_target(y, n_samples)
-    if target.classes is None:
-        return target.values[:, None]
-    columns = (target.labels[:, None] == np.arange(len(style.class_names(target)))).astype(float)
-    columns[~target.labelled] = np.nan
+    if target.classes is None:  # type: ignore[union-attr]
+        return target.values[:, None]  # type: ignore[union-attr]
+    columns = (target.labels[:, None] == np.arange(len(style.class_names(target)))).astype(float)  # type: ignore[union-attr]
+    columns[~target.labelled] = np.nan  # type: ignore[union-attr]
     return columns

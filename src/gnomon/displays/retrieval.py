@@ -1,8 +1,11 @@
 """Queries and what the embedding finds nearest to them."""
 
+from typing import Any, Self
+
 import numpy as np
 
 from gnomon.displays.style import GREY, PALETTE, embed, has_classes, panels, read_target
+from gnomon.typing import OutputsLike, RowsLike, SeedLike
 
 ROWS_AT_ONCE = 500  # of the queries, so that their distances to many rows fit in memory
 
@@ -40,7 +43,15 @@ class RetrievalDisplay:
     [[True, False]]
     """
 
-    def __init__(self, queries, neighbours, labels, *, images=None, mean_average_precision=None):
+    def __init__(
+        self,
+        queries: Any,
+        neighbours: Any,
+        labels: Any,
+        *,
+        images: Any = None,
+        mean_average_precision: Any = None,
+    ) -> None:
         self.queries = queries
         self.neighbours = neighbours
         self.labels = labels
@@ -49,8 +60,18 @@ class RetrievalDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator, X, y, *, queries=5, k=8, images=None, random_state=0, ax=None, **plot
-    ):
+        cls,
+        estimator: Any,
+        X: RowsLike,
+        y: OutputsLike,
+        *,
+        queries: Any = 5,
+        k: int = 8,
+        images: Any = None,
+        random_state: SeedLike = 0,
+        ax: Any = None,
+        **plot: Any,
+    ) -> Self:
         """Find the neighbours of some rows of X in the embedding and draw them.
 
         Every labelled row is asked for once, among all other labelled rows, to compute the
@@ -85,15 +106,15 @@ class RetrievalDisplay:
         target = read_target(y, len(Z))
         if not has_classes(target):
             raise ValueError("y must hold classes: a hit is a neighbour of the same class")
-        rows = np.flatnonzero(target.labelled)
+        rows = np.flatnonzero(target.labelled)  # type: ignore[union-attr]
         if np.ndim(queries) == 0:
-            queries = _choose(target.labels, rows, int(queries), random_state)
+            queries = _choose(target.labels, rows, int(queries), random_state)  # type: ignore[union-attr]
         found = rows[_others(Z[queries], Z[rows], np.searchsorted(rows, queries), k)]
-        precision = _mean_precision(Z[rows], target.labels[rows])
+        precision = _mean_precision(Z[rows], target.labels[rows])  # type: ignore[union-attr]
         display = cls(queries, found, y, images=images, mean_average_precision=precision)
         return display.plot(ax, **plot)
 
-    def plot(self, ax=None):
+    def plot(self, ax: Any = None) -> Self:
         """Draw the rows.
 
         Parameters

@@ -4,7 +4,7 @@ A subclass fits ``components_`` (W', of shape (q, d)), ``mean_`` and ``noise_var
 everything here follows from these. NaN marks a missing value.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -14,6 +14,7 @@ from gnomon.estimators._door import TakesRows, check_dense, check_integer, gener
 from gnomon.linalg.data import Centered, as_data, has_gaps
 from gnomon.models.gaussian import gaps, patterns
 from gnomon.stats import gaussian
+from gnomon.typing import OutputsLike, RowsLike, SeedLike
 
 
 class LatentPosterior(NamedTuple):
@@ -36,7 +37,7 @@ class LinearGaussianModel(
 
     _takes_gaps = True
 
-    def transform(self, X):
+    def transform(self, X: RowsLike) -> np.ndarray:
         """Posterior mean of the latent variables of every row, E[z | x].
 
         Parameters
@@ -50,7 +51,7 @@ class LinearGaussianModel(
         """
         return self._latent_means(self._read(X))
 
-    def posterior(self, X):
+    def posterior(self, X: RowsLike) -> LatentPosterior:
         """Posterior of the latent variables of every row, mean and covariance of z given x.
 
         Parameters
@@ -66,7 +67,7 @@ class LinearGaussianModel(
         """
         return self._latent_posterior(self._read(X))
 
-    def inverse_transform(self, Z):
+    def inverse_transform(self, Z: RowsLike) -> np.ndarray:
         """Mean of the rows that have these latent variables, E[x | z].
 
         Parameters
@@ -84,7 +85,7 @@ class LinearGaussianModel(
             raise ValueError(f"Z has shape {Z.shape}; accepted is (n_samples, {q})")
         return Z @ self.components_ + self.mean_
 
-    def score_samples(self, X):
+    def score_samples(self, X: RowsLike) -> np.ndarray:
         """Log density of every row, of its observed entries where some are missing.
 
         Parameters
@@ -100,7 +101,7 @@ class LinearGaussianModel(
             return gaps.log_density(self._state(), self._patterns(X))
         return gaussian.log_density(self._center(X), *self._view())
 
-    def score(self, X, y=None):
+    def score(self, X: RowsLike, y: OutputsLike = None) -> float:
         """Average log density of the rows.
 
         Parameters
@@ -115,7 +116,7 @@ class LinearGaussianModel(
         """
         return float(np.mean(self.score_samples(X)))
 
-    def impute(self, X, *, return_std=False):
+    def impute(self, X: RowsLike, *, return_std: bool = False) -> Any:
         """Rows with their missing values replaced by their means given the observed ones.
 
         Parameters
@@ -137,7 +138,7 @@ class LinearGaussianModel(
         values = np.where(np.isnan(X), values.astype(X.dtype), X)
         return (values, deviations) if return_std else values
 
-    def sample(self, n_samples=1, *, random_state=None):
+    def sample(self, n_samples: int = 1, *, random_state: SeedLike = None) -> np.ndarray:
         """Draw rows from the model.
 
         Parameters
@@ -153,7 +154,7 @@ class LinearGaussianModel(
         n_samples = check_integer("n_samples", n_samples, low=1)
         return gaussian.sample(generator(random_state), n_samples, self.mean_, *self._view())
 
-    def get_covariance(self):
+    def get_covariance(self) -> np.ndarray:
         """Covariance of a row under the model.
 
         Returns
@@ -163,7 +164,7 @@ class LinearGaussianModel(
         check_is_fitted(self)
         return gaussian.covariance(*self._view())
 
-    def get_precision(self):
+    def get_precision(self) -> np.ndarray:
         """Inverse of the covariance of a row under the model.
 
         Returns

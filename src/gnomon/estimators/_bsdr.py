@@ -1,6 +1,8 @@
 """What `BSDR` and `BSDRRegressor` share: checked settings, the latent posterior, what is kept."""
 
 import warnings
+from itertools import repeat
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -9,30 +11,33 @@ from sklearn.utils.validation import check_is_fitted
 
 from gnomon._lazy import import_extra
 from gnomon.estimators._base import LatentPosterior
-from gnomon.estimators._door import TakesRows, check_integer, check_option, check_real, generator
+from gnomon.estimators._door import FillsGaps, check_integer, check_option, check_real, generator
 from gnomon.estimators._fit import IterativeFit
-from gnomon.linalg.data import Centered, as_data
+from gnomon.linalg.data import Centered, as_data, has_gaps
 from gnomon.models.bsdr.factors import Gamma
 from gnomon.models.bsdr.fit import BsdrFit, Settings
 from gnomon.models.bsdr.gibbs import LEAST_DRAWS, LEAST_ESS, MOST_RHAT, Sampling, merge_chains
-from gnomon.models.bsdr.inputs import latent_variances
+from gnomon.models.bsdr.inputs import gap_variances, latent_variances
 from gnomon.models.bsdr.predict import covariance_of_draws
+from gnomon.models.gaussian import filling
+from gnomon.typing import RowsLike
 
 # Loadings below this share of the largest are those of features that a rowwise prior switched off.
 SUPPORT_ABOVE = 0.03
 
 
 class BayesianReduction(
-    TakesRows, ClassNamePrefixFeaturesOutMixin, IterativeFit, TransformerMixin, BaseEstimator
+    FillsGaps, ClassNamePrefixFeaturesOutMixin, IterativeFit, TransformerMixin, BaseEstimator
 ):
     """A projection with its classifier or regression; transform is E[z | x]."""
 
-    def transform(self, X):
+    def transform(self, X: RowsLike) -> np.ndarray:
         """Posterior mean of the latent variables of every row, E[z | x].
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            NaN marks missing values, which are at their means given the rest of the row.
 
         Returns
         -------
@@ -41,27 +46,26 @@ class BayesianReduction(
         X = self._read(X)
         return self._project(X).astype(X.dtype, copy=False)
 
-    def posterior(self, X):
+    def posterior(self, X: RowsLike) -> LatentPosterior:
         """Posterior of the latent variables of every row, mean and covariance of z given x.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            NaN marks missing values, which widen the posterior.
 
         Returns
         -------
         posterior : LatentPosterior
             Named tuple (mean, covariance) with arrays of shape (n_samples, n_components) and
-            (n_samples, n_components, n_components). The covariance has the latent noise and
-            the uncertainty of the projection.
+            (n_samples, n_components, n_components). The covariance has the latent noise, the
+            uncertainty of the projection and that of missing values.
         """
         X = self._read(X)
         Z = np.asarray(self._project(X), dtype=float)
-        if self.inference == "gibbs":
-            return LatentPosterior(Z, self._drawn_covariance(X, Z))
-        return LatentPosterior(Z, self._latent_variances(X, Z)[:, :, None] * np.eye(Z.shape[1]))
+        return LatentPosterior(Z, self._latent_covariances(X, Z))
 
-    def get_support(self, indices=False):
+    def get_support(self, indices: bool = False) -> np.ndarray:
         """Mask or indices of the features that the projection uses.
 
         Parameters
@@ -79,7 +83,7 @@ class BayesianReduction(
         mask = self.feature_relevance_ > SUPPORT_ABOVE * self.feature_relevance_.max()
         return np.flatnonzero(mask) if indices else mask
 
-    def to_arviz(self):
+    def to_arviz(self) -> Any:
         """The draws as ArviZ takes them.
 
         Returns
@@ -181,25 +185,34 @@ class BayesianReduction(
             )
 
     def _project(self, X, loadings=None):
-        """Centred rows times the fitted or the given loadings (q, d)."""
+        """Centred rows, gaps filled, times the fitted or the given loadings (q, d)."""
         loadings = self.components_ if loadings is None else loadings
-        return Centered(as_data(X), self.mean_) @ loadings.T.astype(X.dtype)
+        return Centered(as_data(self._filled(X)), self.mean_) @ loadings.T.astype(X.dtype)
 
     def _drawn_projections(self, X):
-        """The projections (n, q) of rows under every draw, one after another."""
-        for loadings in merge_chains(self.draws_["projection"]):
-            yield np.asarray(self._project(X, loadings), dtype=float)
+        """The projections (n, q) of rows under every draw, one after another, gaps drawn too."""
+        drawn, rows = merge_chains(self.draws_["projection"]), repeat(X)
+        if has_gaps(X):
+            rows = filling.draws(self._filling(), X, len(drawn), np.random.default_rng(0))
+        for loadings, part in zip(drawn, rows, strict=False):
+            yield np.asarray(self._project(part, loadings), dtype=float)
 
-    def _drawn_covariance(self, X, Z):
-        """Covariance (n, q, q) of z over draws and latent noise."""
-        noise = float(self.latent_noise) ** 2
-        return covariance_of_draws(self._drawn_projections(X), Z, noise)
-
-    def _latent_variances(self, X, Z):
-        """Variances (n, q) of z given x, whose mean is Z."""
+    def _latent_covariances(self, X, Z):
+        """Covariances (n, q, q) of z given x, whose mean is Z."""
         if self.inference == "gibbs":
-            return np.diagonal(self._drawn_covariance(X, Z), axis1=1, axis2=2)
-        return latent_variances(self._inputs, self._precisions, Z.shape[1], as_data(X))
+            noise = float(self.latent_noise) ** 2
+            return covariance_of_draws(self._drawn_projections(X), Z, noise)
+        fit, q = (self._inputs, self._precisions), Z.shape[1]
+        variances = latent_variances(*fit, q, as_data(self._filled(X)))
+        if not has_gaps(X):
+            return variances[:, :, None] * np.eye(q)
+        variances = variances + gap_variances(*fit, q, self._filling(), X)
+        return variances[:, :, None] * np.eye(q) + self._gap_covariances(X)
+
+    def _gap_covariances(self, X):
+        """What missing values add to the covariances (n, q, q) of z by the mean projection."""
+        found, pattern = filling.covariances(self._filling(), X, self.components_.T)
+        return found[pattern]
 
 
 def read_prior(name, value, also="") -> Gamma:

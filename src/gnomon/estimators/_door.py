@@ -271,7 +271,7 @@ def check_real(name, value, *, low=-np.inf, high=np.inf, open_low=False):
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number, got {value!r} of type {type(value).__name__}")
     below = value <= low if open_low else value < low
-    if below or value > high or np.isnan(value):
+    if below or value > high or np.isnan(value):  # type: ignore[call-overload]
         bracket = "(" if open_low else "["
         raise ValueError(f"{name} == {value!r}; accepted are numbers in {bracket}{low}, {high}]")
     return float(value)

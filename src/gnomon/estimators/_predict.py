@@ -7,9 +7,10 @@ among the labelled rows, nearly all where the map says nothing of the classes.
 """
 
 import warnings
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import softmax
 from sklearn.base import is_regressor
 from sklearn.exceptions import ConvergenceWarning
@@ -35,6 +36,7 @@ from gnomon.linalg.solve import one_thread
 from gnomon.models.sppca.fit import Problem
 from gnomon.models.sppca.predict import class_log_odds, widening
 from gnomon.models.strength.completion import log_losses
+from gnomon.typing import GraphLike, OutputsLike, RowsLike
 
 # Labelled rows that show how wide predictions are: so many know a variance to some percent.
 MOST_SHOWING = 10_000
@@ -138,7 +140,7 @@ def taught_rows(labels) -> np.ndarray:
 class LabelledScore:
     """``score`` over the rows that have a label, or numbers for all outputs."""
 
-    def score(self, X, y, sample_weight=None):
+    def score(self, X: RowsLike, y: OutputsLike, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy, or coefficient of determination of numbers, on the rows with known outputs.
 
         Parameters
@@ -164,7 +166,7 @@ class LabelledScore:
 class PredictsLabels(LabelledScore):
     """``predict`` of a classifier that has probabilities, and ``score``."""
 
-    def predict(self, X):
+    def predict(self, X: RowsLike) -> Any:
         """Most probable class of every row.
 
         Parameters
@@ -187,7 +189,14 @@ def _predicts_classes(model):
 class PredictsOutputs:
     """Predictions from ``_placed(X, coef)``: Gaussians of the coded outputs, and X @ coef."""
 
-    def predict(self, X, return_std=False, *, links=None, sample_index=None):
+    def predict(
+        self,
+        X: RowsLike,
+        return_std: bool = False,
+        *,
+        links: GraphLike = None,
+        sample_index: ArrayLike | None = None,
+    ) -> Any:
         """Most probable class, or expected values of the outputs, of every row.
 
         Parameters
@@ -225,7 +234,9 @@ class PredictsOutputs:
         return (values, self._deviations(given)) if return_std else values
 
     @available_if(_predicts_classes)
-    def predict_proba(self, X, *, links=None, sample_index=None):
+    def predict_proba(
+        self, X: RowsLike, *, links: GraphLike = None, sample_index: ArrayLike | None = None
+    ) -> np.ndarray:
         """Probabilities of the classes, by the Gaussian prediction of their codes and by the map.
 
         They are the mean of what the two say, and for a share of `class_doubt_` those of the
@@ -247,7 +258,15 @@ class PredictsOutputs:
         """
         return self._probabilities(self._read(X, links, sample_index))
 
-    def score(self, X, y=None, sample_weight=None, *, links=None, sample_index=None):
+    def score(
+        self,
+        X: RowsLike,
+        y: OutputsLike = None,
+        sample_weight: Any = None,
+        *,
+        links: GraphLike = None,
+        sample_index: ArrayLike | None = None,
+    ) -> float:
         """Accuracy, or coefficient of determination of numbers, on the rows with known outputs.
 
         The log density of rows has a name of its own, `score_samples`.
@@ -352,6 +371,7 @@ class PredictsOutputs:
         rows = taught_rows(labels)
         weights = None if weights is None else weights[rows]
         linked = getattr(self, "links_used_", False) and not self.linked_rows_.n_neighbours
+        linked = linked and self.supervision_ != "likelihood"
         wide = fitted.projection if fitted.wide is None else fitted.wide
         wide = np.eye(len(wide)) if linked else wide
         learn = fit_linked_head if linked else fit_head
@@ -361,7 +381,7 @@ class PredictsOutputs:
     def _probabilities(self, X):
         head = getattr(self, "class_head_", None)
         given, products = self._placed(X, None if head is None else head.coef)
-        odds = class_log_odds(*given, contrasts(len(self.classes_)))
+        odds = class_log_odds(*given, contrasts(len(self.classes_)))  # type: ignore[call-arg]
         shares = getattr(self, "class_shares_", None)
         if shares is not None and self.supervision_ != "likelihood":
             # Classes count the same at a strength; the likelihood knows how many of each there are.

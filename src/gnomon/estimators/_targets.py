@@ -297,7 +297,7 @@ def _absent(y):
     if y.dtype.kind == "O":
         # Texts among None are the common case, and one comparison of all is ten times faster.
         if _types(y) <= {str, type(None)}:
-            return np.equal(y, None).astype(bool)
+            return np.equal(y, None).astype(bool)  # type: ignore[call-overload]
         return np.array([_is_absent(value) for value in y], dtype=bool)
     if y.dtype.kind in "mM":
         return np.isnat(y)

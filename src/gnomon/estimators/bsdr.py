@@ -1,5 +1,7 @@
 """Bayesian supervised dimensionality reduction for classes and labels."""
 
+from typing import Any, Self
+
 import numpy as np
 from sklearn.base import ClassifierMixin
 
@@ -13,10 +15,13 @@ from gnomon.estimators._targets import (
     require_classes,
     require_targets,
 )
+from gnomon.linalg.data import has_gaps
 from gnomon.models.bsdr import predict
 from gnomon.models.bsdr.fit import Problem, fit
 from gnomon.models.bsdr.gibbs import merge_chains
 from gnomon.models.bsdr.outputs import ClassOutputs, SignOutputs
+from gnomon.models.gaussian import filling
+from gnomon.typing import CallbackLike, OutputsLike, RowsLike, SeedLike
 
 
 class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
@@ -97,6 +102,9 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         be averaged, and "log_joint", "bias_contrasts" and "score_spread", which no turn changes.
     rhat_, ess_ : dict of str to ndarray
         Split R-hat and effective sample sizes of the last three.
+    filling_ : Filling or None
+        PPCA of the rows in standard units, by which missing values are filled; None where the
+        rows of the fit were sparse or in blocks.
     objective_ : list of float
         The lower bound on log p(y | X) at every step.
     n_iter_, n_features_in_, converged_ : int, int, bool
@@ -113,6 +121,10 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
     Rows without a label (-1 or None; all labels NaN) are left out of the fit, with a warning.
     In this model z is generated from x, so such rows say nothing of the projection; in the
     mean-field approximation they would even shrink it.
+
+    The model has no density of x. Missing values are filled at their means given the rest of
+    the row, by PPCA of all rows in standard units, in `fit` and after it; their covariance goes
+    on into `posterior` and `predict_proba`.
 
     References
     ----------
@@ -136,24 +148,24 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
 
     def __init__(
         self,
-        n_components=2,
+        n_components: int | str = 2,
         *,
-        prior="auto",
-        projection_prior="auto",
-        weight_prior=(1.0, 1.0),
-        latent_noise=0.1,
-        standardize=True,
-        proba="plug-in",
-        n_init="auto",
-        inference="variational",
-        n_chains=4,
-        n_draws=1000,
-        n_warmup=500,
-        max_iter=100,
-        tol=1e-4,
-        callback=None,
-        random_state=None,
-    ):
+        prior: str = "auto",
+        projection_prior: str | tuple[float, float] = "auto",
+        weight_prior: tuple[float, float] = (1.0, 1.0),
+        latent_noise: float = 0.1,
+        standardize: bool = True,
+        proba: str = "plug-in",
+        n_init: int | str = "auto",
+        inference: str = "variational",
+        n_chains: int = 4,
+        n_draws: int = 1000,
+        n_warmup: int = 500,
+        max_iter: int = 100,
+        tol: float = 0.0001,
+        callback: CallbackLike = None,
+        random_state: SeedLike = None,
+    ) -> None:
         self.n_components = n_components
         self.prior = prior
         self.projection_prior = projection_prior
@@ -171,12 +183,13 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         self.callback = callback
         self.random_state = random_state
 
-    def fit(self, X, y):
+    def fit(self, X: RowsLike, y: OutputsLike) -> Self:
         """Fit projection and classifier.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            NaN marks missing values in a dense X.
         y : array-like of shape (n_samples,) or (n_samples, n_labels)
             Classes, -1 or None for rows without one; or labels 0 and 1, NaN where unknown.
 
@@ -185,7 +198,9 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         self : BSDR
         """
         check_option("proba", self.proba, ("plug-in", "integral"))
-        X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
+        X = read_data(self, X, fitting=True, min_samples=2)
+        self.filling_ = filling.learn(X)
+        X = self._filled(X)
         settings = self._settings(X.shape[1])
         require_targets(y, "BSDR")
         outputs, labelled, classes = _read_outputs(y, X.shape[0])
@@ -196,7 +211,7 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         self._keep_run(found.run, max_iter=self.max_iter)
         return self
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: RowsLike) -> np.ndarray:
         """Probabilities of the classes, or of every label.
 
         Parameters
@@ -213,7 +228,7 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         P = self._average_probabilities(X) if drawn else self._probabilities(X)
         return np.column_stack([1.0 - P, P]) if P.shape[1] == 1 else P
 
-    def predict(self, X):
+    def predict(self, X: RowsLike) -> Any:
         """Most probable class, or the labels that are more probable than not.
 
         Parameters
@@ -239,8 +254,13 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         Z = np.asarray(self._project(X), dtype=float)
         B, C = np.vstack([self.bias_, self.weights_]), self.weights_covariance_
         if self.proba == "integral":
-            return predict.integrated(Z, self._latent_variances(X, Z), B, C, self._are_classes)
-        return predict.plug_in(Z, B, C, self._are_classes)
+            return predict.integrated(Z, self._latent_covariances(X, Z), B, C, self._are_classes)
+        P = predict.plug_in(Z, B, C, self._are_classes)
+        if has_gaps(X):
+            rows = np.isnan(X).any(axis=1)
+            unseen = self._gap_covariances(X[rows])
+            P[rows] = predict.integrated(Z[rows], unseen, B, C, self._are_classes)
+        return P
 
     def _average_probabilities(self, X):
         return predict.from_draws(

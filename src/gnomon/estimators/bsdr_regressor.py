@@ -1,5 +1,7 @@
 """Bayesian supervised dimensionality reduction for numbers: Bayesian reduced-rank regression."""
 
+from typing import Any, Self
+
 import numpy as np
 from sklearn.base import RegressorMixin
 
@@ -7,9 +9,12 @@ from gnomon.estimators._bsdr import BayesianReduction, labelled_data
 from gnomon.estimators._door import read_data
 from gnomon.estimators._predict import LabelledScore
 from gnomon.estimators._targets import read_targets, require_targets
+from gnomon.linalg.data import has_gaps
 from gnomon.models.bsdr.fit import Problem, fit
 from gnomon.models.bsdr.outputs import NumberOutputs, mask_of
-from gnomon.models.bsdr.predict import number_variances
+from gnomon.models.bsdr.predict import noise_without_gaps, number_variances
+from gnomon.models.gaussian import filling
+from gnomon.typing import CallbackLike, OutputsLike, RowsLike, SeedLike
 
 
 class BSDRRegressor(LabelledScore, RegressorMixin, BayesianReduction):
@@ -63,6 +68,9 @@ class BSDRRegressor(LabelledScore, RegressorMixin, BayesianReduction):
         Mean and standard deviation of the known outputs.
     draws_, rhat_, ess_ : dict of str to ndarray
         For ``inference="gibbs"``, as in `BSDR`; with "noise_variance", in units of y.
+    filling_ : Filling or None
+        PPCA of the rows in standard units, by which missing values are filled; None where the
+        rows of the fit were sparse or in blocks.
     objective_ : list of float
         The lower bound on log p(y | X) at every step.
     n_iter_, n_features_in_, converged_ : int, int, bool
@@ -91,23 +99,23 @@ class BSDRRegressor(LabelledScore, RegressorMixin, BayesianReduction):
 
     def __init__(
         self,
-        n_components=2,
+        n_components: int | str = 2,
         *,
-        prior="auto",
-        projection_prior="auto",
-        weight_prior=(1.0, 1.0),
-        latent_noise=1.0,
-        standardize=True,
-        n_init="auto",
-        inference="variational",
-        n_chains=4,
-        n_draws=1000,
-        n_warmup=500,
-        max_iter=100,
-        tol=1e-4,
-        callback=None,
-        random_state=None,
-    ):
+        prior: str = "auto",
+        projection_prior: str | tuple[float, float] = "auto",
+        weight_prior: tuple[float, float] = (1.0, 1.0),
+        latent_noise: float = 1.0,
+        standardize: bool = True,
+        n_init: int | str = "auto",
+        inference: str = "variational",
+        n_chains: int = 4,
+        n_draws: int = 1000,
+        n_warmup: int = 500,
+        max_iter: int = 100,
+        tol: float = 0.0001,
+        callback: CallbackLike = None,
+        random_state: SeedLike = None,
+    ) -> None:
         self.n_components = n_components
         self.prior = prior
         self.projection_prior = projection_prior
@@ -124,12 +132,13 @@ class BSDRRegressor(LabelledScore, RegressorMixin, BayesianReduction):
         self.callback = callback
         self.random_state = random_state
 
-    def fit(self, X, y):
+    def fit(self, X: RowsLike, y: OutputsLike) -> Self:
         """Fit projection and outputs.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            NaN marks missing values in a dense X.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Numbers, NaN where unknown.
 
@@ -137,7 +146,9 @@ class BSDRRegressor(LabelledScore, RegressorMixin, BayesianReduction):
         -------
         self : BSDRRegressor
         """
-        X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
+        X = read_data(self, X, fitting=True, min_samples=2)
+        self.filling_, holed = filling.learn(X), X
+        X = self._filled(X)
         settings = self._settings(X.shape[1])
         require_targets(y, "BSDRRegressor")
         targets = read_targets(y, X.shape[0], "numeric")
@@ -148,11 +159,15 @@ class BSDRRegressor(LabelledScore, RegressorMixin, BayesianReduction):
         problem = Problem(labelled_data(X, known, "BSDRRegressor"), outputs)
         found = fit(problem, settings, self._loop(problem))
         self._keep(found, X.dtype)
-        self._keep_units(targets.coding, found.noise_variance)
+        noise = found.noise_variance
+        if has_gaps(holed):
+            unseen = self._gap_covariances(holed[known]).mean(axis=0)
+            noise = noise_without_gaps(noise, unseen, self.weights_)
+        self._keep_units(targets.coding, noise)
         self._keep_run(found.run, max_iter=self.max_iter)
         return self
 
-    def predict(self, X, return_std=False):
+    def predict(self, X: RowsLike, return_std: bool = False) -> Any:
         """Mean of the outputs, and their standard deviations if asked.
 
         Parameters
@@ -160,7 +175,7 @@ class BSDRRegressor(LabelledScore, RegressorMixin, BayesianReduction):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         return_std : bool, default=False
             Whether to return standard deviations too: noise, latent noise and the uncertainty
-            of projection and weights.
+            of projection, weights and missing values.
 
         Returns
         -------
@@ -175,7 +190,7 @@ class BSDRRegressor(LabelledScore, RegressorMixin, BayesianReduction):
             return self._shaped(y)
         variances = number_variances(
             Z,
-            self._latent_variances(X, Z),
+            self._latent_covariances(X, Z),
             np.vstack([self.bias_, self.weights_]),
             self.weights_covariance_,
             self.noise_variance_ / self.target_scale_**2,

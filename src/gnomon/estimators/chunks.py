@@ -1,18 +1,21 @@
 """Chunks: rows known to be of one class, though not of which."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from gnomon.estimators._door import NO_CHUNK, count, read_chunks, share_labels
-from gnomon.estimators._targets import Targets
+from gnomon.estimators._targets import Targets, contrasts
+from gnomon.linalg.data import Data, center, weighted
+from gnomon.models.strength.closed_form import n_directions, principal_space
 from gnomon.models.strength.completion import Outputs, doubtful
 from gnomon.models.strength.links import content_of
 
 
-def chunks_from_pairs(pairs, n_samples):
+def chunks_from_pairs(pairs: Any, n_samples: int) -> np.ndarray:
     """Chunk ids of rows from must-link pairs, by transitive closure.
 
     Cross-validation cuts a list of pairs wrongly; ids, one per row, are cut as rows are.
@@ -79,13 +82,30 @@ def share_targets(targets: Targets, chunks, X, weights, settings):
     wrong = passed_on & _doubted(shared, X, weights, settings) if passed_on.any() else passed_on
     if not wrong.any():
         return shared, chunks
-    warnings.warn(
-        f"{count(wrong.sum(), 'row has', 'rows have')} a chunk whose label does not fit, and "
-        f"{'stays' if wrong.sum() == 1 else 'stay'} unlabelled: row {np.flatnonzero(wrong)[0]} "
-        "is the first; see whether rows of a chunk share a class",
-        stacklevel=4,
-    )
+    warn_of_wrong_members(wrong)
     return _with_labels(targets, np.where(wrong, -1, labels)), np.where(wrong, NO_CHUNK, chunks)
+
+
+def warn_of_wrong_members(wrong):
+    """Warn where any row has a chunk whose label does not fit."""
+    if wrong.any():
+        warnings.warn(
+            f"{count(wrong.sum(), 'row has', 'rows have')} a chunk whose label does not fit, and "
+            f"{'stays' if wrong.sum() == 1 else 'stay'} unlabelled: row {np.flatnonzero(wrong)[0]} "
+            "is the first; see whether rows of a chunk share a class",
+            stacklevel=5,
+        )
+
+
+def doubtful_labels(X: Data, labels, weights) -> np.ndarray:
+    """Whether the class number of each row is doubtful, by the principal directions of the rows."""
+    if labels.max() == 0:
+        return np.zeros(len(labels), dtype=bool)
+    mean, rows = center(weighted(X, weights))
+    space = principal_space(mean, rows, n_directions(1), np.random.default_rng(0))
+    F = np.asarray(X.less_mean(mean) @ space.axes, dtype=float)
+    codes = contrasts(labels.max() + 1)[labels]
+    return doubtful(F, Outputs(codes, np.ones(codes.shape, dtype=bool), labels), weights)
 
 
 def _with_labels(targets, labels):

@@ -1,6 +1,9 @@
 """Discriminative components by Gaussian mixtures, from labels, chunks and unlabelled rows."""
 
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import (
     BaseEstimator,
     ClassifierMixin,
@@ -9,8 +12,10 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted
 
+from gnomon.estimators._base import LatentPosterior
 from gnomon.estimators._door import (
-    TakesRows,
+    NO_CHUNK,
+    FillsGaps,
     check_integer,
     check_option,
     check_real,
@@ -39,16 +44,25 @@ from gnomon.estimators._targets import (
     require_classes,
     require_targets,
 )
+from gnomon.estimators.chunks import doubtful_labels, warn_of_wrong_members
 from gnomon.estimators.selection import ChoosesSize
-from gnomon.linalg.data import Centered, as_data
+from gnomon.linalg.data import Centered, as_data, has_gaps
+from gnomon.linalg.standardize import standardize
 from gnomon.models.dcagm import fit as dcagm
-from gnomon.models.dcagm.mixture import Mixture, class_densities, log_sum, whiten
+from gnomon.models.dcagm import gaps
+from gnomon.models.dcagm.mixture import Mixture, by_class, log_joint, log_sum, whiten
 from gnomon.models.dcagm.weights import DEFAULTS
+from gnomon.models.gaussian import filling
+from gnomon.typing import CallbackLike, OutputsLike, RowsLike, SeedLike
+
+# Copies of a row with gaps that a fit sees, each with its gaps drawn anew and a part of its weight:
+# more cost time and predict no better (benchmarks/gaps.py --copies).
+N_COPIES = 4
 
 
 class DCAGM(
     ChoosesSize,
-    TakesRows,
+    FillsGaps,
     IterativeFit,
     PredictsLabels,
     ClassNamePrefixFeaturesOutMixin,
@@ -136,6 +150,9 @@ class DCAGM(
     weight_scores_ : dict of str to dict
         For weights chosen by cross-validation: the "values" tried and the mean log
         probability of hidden labels at each, "scores".
+    filling_ : Filling or None
+        PPCA of the rows in standard units, which says what missing values may be; None where
+        the rows of the fit were sparse or in blocks.
     labels_ : ndarray of shape (n_samples,)
         Labels of the training rows, those of chunks passed on to their members, -1 for none.
     objective_ : list of float
@@ -173,24 +190,24 @@ class DCAGM(
 
     def __init__(
         self,
-        n_components=2,
+        n_components: int | str = 2,
         *,
-        n_gaussians=2,
-        covariance="class",
-        objective="invariant",
-        unlabelled_weight=0.01,
-        chunk_weight=0.1,
-        em_weight=0.3,
-        ridge=3.0,
-        metric="within",
-        standardize=True,
-        batch_size=None,
-        n_init=1,
-        max_iter=100,
-        tol=1e-3,
-        callback=None,
-        random_state=None,
-    ):
+        n_gaussians: int | Any = 2,
+        covariance: str = "class",
+        objective: str = "invariant",
+        unlabelled_weight: float | str = 0.01,
+        chunk_weight: float | str = 0.1,
+        em_weight: float = 0.3,
+        ridge: float = 3.0,
+        metric: str = "within",
+        standardize: bool = True,
+        batch_size: int | None = None,
+        n_init: int | str = 1,
+        max_iter: int = 100,
+        tol: float = 0.001,
+        callback: CallbackLike = None,
+        random_state: SeedLike = None,
+    ) -> None:
         self.n_components = n_components
         self.n_gaussians = n_gaussians
         self.covariance = covariance
@@ -208,17 +225,26 @@ class DCAGM(
         self.callback = callback
         self.random_state = random_state
 
-    def fit(self, X, y, *, chunks=None, sample_weight=None):
+    def fit(
+        self,
+        X: RowsLike,
+        y: OutputsLike,
+        *,
+        chunks: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Fit the projection and the mixtures.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            NaN marks missing values in a dense X.
         y : array-like of shape (n_samples,)
             Class labels; -1 or None for rows without.
         chunks : array-like of shape (n_samples,), default=None
             Rows with the same number >= 0 are known to share a class; -1 for rows in no
-            chunk. A label of one member is passed on to all. See `gnomon.chunks_from_pairs`.
+            chunk. A label of one member is passed on to all, but, with a warning, not to those
+            that x speaks against. See `gnomon.chunks_from_pairs`.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows; a weight of two is a row, or member of a chunk, that occurs twice.
 
@@ -229,36 +255,64 @@ class DCAGM(
         if self.n_components == "auto":
             return self._fit_chosen(X, y, chunks=chunks, sample_weight=sample_weight)
         settings = self._settings()
-        X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
+        X = read_data(self, X, fitting=True, min_samples=2)
         require_targets(y, "DCAGM")
         n = X.shape[0]
-        classes, chunks = read_classes(y, n), read_chunks(chunks, n)
-        classes = classes._replace(labels=share_labels(classes.labels, chunks, classes.names))
         weights = np.ones(n) if sample_weight is None else read_weights(sample_weight, n)
+        self.filling_, classes = filling.learn(X, weights), read_classes(y, n)
+        classes, chunks = self._share_labels(
+            self._filled(X), classes, read_chunks(chunks, n), weights
+        )
+        named = classes.names if classes.names.dtype.kind in "iuf" else classes.names.astype(object)
+        self.labels_ = np.append(named, UNLABELLED)[classes.labels]
+        if has_gaps(X):
+            X, index = filling.copies(self.filling_, X, N_COPIES, np.random.default_rng(0))
+            classes, chunks = keep_rows(classes, index), chunks[index]
+            weights = weights[index] / np.bincount(index)[index]
         names, problem = self._problem(X, classes, chunks, weights)
         fitted = dcagm.fit(problem, settings, self._loop(problem))
         self._keep(fitted, X.dtype)
         self.classes_ = names
-        named = classes.names if classes.names.dtype.kind in "iuf" else classes.names.astype(object)
-        self.labels_ = np.append(named, UNLABELLED)[classes.labels]
         self._keep_head(X, classes.labels, weights)
         self._keep_run(fitted.run, max_iter=self.max_iter)
         return self
 
-    def transform(self, X):
-        """Coordinates of the rows in the subspace.
+    def transform(self, X: RowsLike) -> np.ndarray:
+        """Coordinates of the rows in the subspace, expected ones where values are missing.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            NaN marks missing values.
 
         Returns
         -------
         Z : ndarray of shape (n_samples, n_components)
         """
-        return self._on_axes(self._read(X))
+        return self._placed(self._read(X))[0]
 
-    def predict_proba(self, X):
+    def posterior(self, X: RowsLike) -> LatentPosterior:
+        """Mean and covariance of the coordinates of every row, given what it observes.
+
+        The coordinates of a complete row are known, and their covariance is zero. Those of a
+        row with gaps lie where the mixture and the values observed say; the probabilities of
+        the classes, by the same mixture, are those of `predict_proba`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            NaN marks missing values.
+
+        Returns
+        -------
+        posterior : LatentPosterior
+            Named tuple (mean, covariance) with arrays of shape (n_samples, n_components) and
+            (n_samples, n_components, n_components). The mean is what `transform` gives.
+        """
+        Z, covariance, _ = self._placed(self._read(X))
+        return LatentPosterior(np.asarray(Z, dtype=float), covariance)
+
+    def predict_proba(self, X: RowsLike) -> np.ndarray:
         """Probabilities of the classes given the coordinates of each row.
 
         Unless ``objective="paper"``, they are the mean of those of the mixtures and of a
@@ -273,15 +327,15 @@ class DCAGM(
         probabilities : ndarray of shape (n_samples, n_classes)
             In the order of `classes_`.
         """
-        Z = np.asarray(self.transform(X), dtype=float)
-        L, _ = self._class_densities(Z)
+        Z, _, joint = self._placed(self._read(X))
+        L, _ = by_class(joint, self.gaussian_classes_)
         head = getattr(self, "class_head_", None)
         if head is None:
             return with_head(L.T, None)
         proba = with_head(L.T, Z @ head.coef + head.intercept)
         return doubted(proba, self.class_weights_, getattr(self, "class_doubt_", 0.0))
 
-    def predict_log_proba(self, X):
+    def predict_log_proba(self, X: RowsLike) -> np.ndarray:
         """Logarithms of the probabilities of the classes.
 
         Parameters
@@ -294,7 +348,7 @@ class DCAGM(
         """
         return np.log(self.predict_proba(X))
 
-    def responsibilities(self, X):
+    def responsibilities(self, X: RowsLike) -> np.ndarray:
         """Probabilities of the Gaussians given the coordinates of each row.
 
         Parameters
@@ -306,10 +360,10 @@ class DCAGM(
         probabilities : ndarray of shape (n_samples, n_gaussians_total)
             In the order of `gaussian_classes_`.
         """
-        L, shares = self._class_densities(self.transform(X))
+        L, shares = by_class(self._placed(self._read(X))[2], self.gaussian_classes_)
         return (np.exp(L - log_sum(L))[self.gaussian_classes_] * shares).T
 
-    def density_quantile(self, X):
+    def density_quantile(self, X: RowsLike) -> np.ndarray:
         """Share of training rows that lie where the mixture is thinner than at each row.
 
         A row of a class that was never labelled tends to fit none of the known ones: a value
@@ -324,12 +378,13 @@ class DCAGM(
         quantiles : ndarray of shape (n_samples,)
             Between 0 and 1.
         """
-        L, _ = self._class_densities(self.transform(X))
+        Z = np.asarray(self.transform(X), dtype=float)
+        L = log_joint(whiten(self._mixture()), Z)
         steps = np.linspace(0, 1, len(self.density_quantiles_))
         return np.interp(log_sum(L), self.density_quantiles_, steps)
 
     @property
-    def metric_(self):
+    def metric_(self) -> np.ndarray:
         """Mahalanobis matrix (n_features, n_features) of distances between transformed rows."""
         check_is_fitted(self)
         return self.components_.T @ self.components_
@@ -368,6 +423,21 @@ class DCAGM(
             rng=generator(self.random_state),
         )
 
+    def _share_labels(self, X, classes, chunks, weights):
+        """Labels passed on to the members of a chunk; those that x speaks against leave it."""
+        labels = share_labels(classes.labels, chunks, classes.names)
+        passed_on = (labels >= 0) & (classes.labels < 0) & (weights > 0)
+        if self.objective == "invariant" and passed_on.any():
+            counted = (labels >= 0) & (weights > 0)
+            rows = standardize(as_data(X), weights, by_column=self.standardize).data
+            names = np.unique(labels[counted], return_inverse=True)[1]
+            wrong = np.zeros(len(labels), dtype=bool)
+            wrong[counted] = doubtful_labels(rows.rows(counted), names, weights[counted])
+            wrong &= passed_on
+            warn_of_wrong_members(wrong)
+            labels, chunks = np.where(wrong, -1, labels), np.where(wrong, NO_CHUNK, chunks)
+        return classes._replace(labels=labels), chunks
+
     def _problem(self, X, classes, chunks, weights):
         """Names of the classes, and what the model is fitted to."""
         # A row of weight zero is no row: neither its features nor its class may count.
@@ -405,13 +475,22 @@ class DCAGM(
             self.class_head_ = fit_head(Z, labels[rows], weights[rows])
             self.class_doubt_ = class_shares(labels, weights, len(self.classes_))[1]
 
-    def _class_densities(self, Z):
-        """Log p(z, c) of every row, classes by rows, and p(g | z, c), Gaussians by rows."""
-        Z = np.asarray(Z, dtype=float)
+    def _placed(self, X):
+        """Coordinates of rows, their covariances, and log p(z, g), Gaussians by rows."""
+        Z, mixture = self._on_axes(self._filled(X)), self._mixture()
+        covariance = np.zeros((*Z.shape, Z.shape[1]))
+        joint = log_joint(whiten(mixture), np.asarray(Z, dtype=float))
+        if has_gaps(X):
+            rows = np.isnan(X).any(axis=1)
+            axes = self.components_.astype(float), self.mean_.astype(float)
+            seen = gaps.measure(self._filling(), X[rows], *axes, Z[rows])
+            Z[rows], covariance[rows], joint[:, rows] = gaps.locate(mixture, seen)
+        return Z, covariance, joint
+
+    def _mixture(self):
         each = np.arange(len(self.means_))
         weights = self.class_weights_, self.weights_
-        mixture = Mixture(self.gaussian_classes_, each, *weights, self.means_, self.covariances_)
-        return class_densities(whiten(mixture), Z)
+        return Mixture(self.gaussian_classes_, each, *weights, self.means_, self.covariances_)
 
 
 def _check_weight(name, value):

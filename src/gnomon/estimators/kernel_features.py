@@ -1,7 +1,7 @@
 """Features of a kernel, after which any linear model is one in the space of the kernel."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -20,6 +20,7 @@ from gnomon.estimators._door import (
 from gnomon.exceptions import NumericalError
 from gnomon.linalg.data import Data, as_data, weighted
 from gnomon.models import kernel as kernels
+from gnomon.typing import OutputsLike, RowsLike, SeedLike
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "precomputed")
 # Those that have no negative energy, whatever the rows and the parameters.
@@ -37,7 +38,7 @@ class Kernel(NamedTuple):
     degree: int
     coef0: float
 
-    def with_landmarks(self, X, index, landmarks) -> np.ndarray:
+    def with_landmarks(self, X: RowsLike, index: Any, landmarks: Any) -> np.ndarray:
         """Kernel (n, m) of rows with landmarks; of a precomputed one the columns of ``index``."""
         if self.kernel == "precomputed":
             return _dense(X[:, index])
@@ -144,14 +145,14 @@ class KernelFeatures(MeasuredByKernel):
 
     def __init__(
         self,
-        kernel="rbf",
+        kernel: str | Callable[..., Any] = "rbf",
         *,
-        gamma=None,
-        degree=3,
-        coef0=1.0,
-        n_landmarks=None,
-        random_state=None,
-    ):
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1.0,
+        n_landmarks: int | None = None,
+        random_state: SeedLike = None,
+    ) -> None:
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree
@@ -159,7 +160,7 @@ class KernelFeatures(MeasuredByKernel):
         self.n_landmarks = n_landmarks
         self.random_state = random_state
 
-    def fit(self, X, y=None):
+    def fit(self, X: RowsLike, y: OutputsLike = None) -> Self:
         """Find the features of the rows.
 
         Parameters
@@ -176,7 +177,7 @@ class KernelFeatures(MeasuredByKernel):
         self.fit_transform(X)
         return self
 
-    def fit_transform(self, X, y=None):
+    def fit_transform(self, X: RowsLike, y: OutputsLike = None) -> np.ndarray:
         """Find the features of the rows, and return them.
 
         Parameters
@@ -192,7 +193,7 @@ class KernelFeatures(MeasuredByKernel):
         X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
         return self._learn(X, repeatable(self.random_state)).F.astype(X.dtype, copy=False)
 
-    def transform(self, X):
+    def transform(self, X: RowsLike) -> np.ndarray:
         """Features of every row.
 
         Parameters
@@ -271,7 +272,7 @@ def _rows(X):
         return X
     # scikit-learn's distances of sparse rows take short indices only.
     index = X.indices.astype(np.int32), X.indptr.astype(np.int32)
-    return type(X)((X.data, *index), shape=X.shape)
+    return type(X)((X.data, *index), shape=X.shape)  # type: ignore[call-arg]
 
 
 def _dense(K):

@@ -1,6 +1,10 @@
 """Supervised probabilistic PCA in the space of a kernel."""
 
+from collections.abc import Callable
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
 from gnomon.estimators._base import LatentPosterior
@@ -29,6 +33,7 @@ from gnomon.models.strength import fit as strength
 from gnomon.models.strength.closed_form import PrincipalSpace, n_directions, principal_space
 from gnomon.models.strength.completion import Outputs
 from gnomon.stats import gaussian
+from gnomon.typing import CallbackLike, GraphLike, OutputsLike, RowsLike, SeedLike
 
 OF_KERNEL = ("landmark_indices_", "landmarks_", "gamma_")
 # Draws of what is missing: deviations known from so many err by a tenth.
@@ -160,22 +165,22 @@ class KernelSPPCA(
 
     def __init__(
         self,
-        n_components=2,
+        n_components: int | str = 2,
         *,
-        kernel="rbf",
-        gamma=None,
-        degree=3,
-        coef0=1.0,
-        supervision="auto",
-        target="auto",
-        n_landmarks=None,
-        noise="learn",
-        prior=0.0,
-        max_iter=500,
-        tol=1e-8,
-        callback=None,
-        random_state=None,
-    ):
+        kernel: str | Callable[..., Any] = "rbf",
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1.0,
+        supervision: float | str = "auto",
+        target: str = "auto",
+        n_landmarks: int | None = None,
+        noise: str | float | tuple[float, float] = "learn",
+        prior: str | float = 0.0,
+        max_iter: int = 500,
+        tol: float = 1e-8,
+        callback: CallbackLike = None,
+        random_state: SeedLike = None,
+    ) -> None:
         self.n_components = n_components
         self.kernel = kernel
         self.gamma = gamma
@@ -191,7 +196,16 @@ class KernelSPPCA(
         self.callback = callback
         self.random_state = random_state
 
-    def fit(self, X, y=None, sample_weight=None, *, links=None, sample_index=None, chunks=None):
+    def fit(
+        self,
+        X: RowsLike,
+        y: OutputsLike = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        links: GraphLike = None,
+        sample_index: ArrayLike | None = None,
+        chunks: ArrayLike | None = None,
+    ) -> Self:
         """Fit the model.
 
         Parameters
@@ -237,7 +251,15 @@ class KernelSPPCA(
         fit(features, learnt, problem, settings, coding)
         return self
 
-    def fit_transform(self, X, y=None, *, links=None, sample_index=None, **fit_params):
+    def fit_transform(
+        self,
+        X: RowsLike,
+        y: OutputsLike = None,
+        *,
+        links: GraphLike = None,
+        sample_index: ArrayLike | None = None,
+        **fit_params: Any,
+    ) -> np.ndarray:
         """Fit the model and project its rows, with their links.
 
         Parameters
@@ -254,7 +276,9 @@ class KernelSPPCA(
         graph = {"links": links, "sample_index": sample_index}
         return self.fit(X, y, **graph, **fit_params).transform(X, **graph)
 
-    def transform(self, X, *, links=None, sample_index=None):
+    def transform(
+        self, X: RowsLike, *, links: GraphLike = None, sample_index: ArrayLike | None = None
+    ) -> np.ndarray:
         """Coordinates of every row.
 
         Parameters
@@ -276,7 +300,14 @@ class KernelSPPCA(
         K, dtype = self._kernel_with_landmarks(X), X.dtype
         return (K @ self.dual_components_ - self.dual_offset_).astype(dtype, copy=False)
 
-    def posterior(self, X, y=None, *, links=None, sample_index=None):
+    def posterior(
+        self,
+        X: RowsLike,
+        y: OutputsLike = None,
+        *,
+        links: GraphLike = None,
+        sample_index: ArrayLike | None = None,
+    ) -> LatentPosterior:
         """Posterior of the coordinates of every row, given x or given x and y.
 
         Its mean given x is what `transform` gives. Gaps widen it: by how much the coordinates
@@ -321,7 +352,7 @@ class KernelSPPCA(
         )
 
     @available_if(_by_likelihood)
-    def score_samples(self, X):
+    def score_samples(self, X: RowsLike) -> np.ndarray:
         """Log density of the features of every row, as many as the kernel has rank.
 
         Only for "likelihood"; a strength keeps the leading features alone.
@@ -340,7 +371,7 @@ class KernelSPPCA(
         F = self._kernel_with_landmarks(X) @ self.kernel_basis_[1:] - self.kernel_basis_[0]
         return gaussian.log_density(Matrix(F), self.kernel_components_.T, self.noise_variance_)
 
-    def inverse_transform(self, Z):
+    def inverse_transform(self, Z: RowsLike) -> np.ndarray:
         """Refused: a point of a kernel's space has in general no row that maps to it.
 
         Parameters
@@ -391,16 +422,16 @@ class KernelSPPCA(
         rules = {"noise": check_noise(self.noise), "prior": float(self.prior)}
         limits = {"max_iter": self.max_iter, "tol": self.tol}
         of_features = problem._replace(X=learnt.F)
-        settings = likelihood.Settings(q, "moments", **rules, **limits)
+        settings = likelihood.Settings(q, "moments", **rules, **limits)  # type: ignore[arg-type]
         found = likelihood.fit(of_features, settings, self._loop(of_features))
         self._keep(features, found, "likelihood", coding, problem.X.dtype)
         self.kernel_basis_ = np.vstack([features.offset_, features.basis_])
         self.kernel_components_ = found.state.W.T
         self.log_likelihood_ = found.log_likelihood
-        self._keep_widening(*problem[:3], problem.weights, q)
+        self._keep_widening(*problem[:3], problem.weights, q)  # type: ignore[call-arg]
         self._keep_head(features, found, learnt.F, problem)
         self._warn_at_floor(*found.at_floor)
-        self._keep_run(found.run, max_iter=self.max_iter)
+        self._keep_run(found.run, max_iter=self.max_iter)  # type: ignore[arg-type]
 
     def _fit_strength(self, features, learnt, problem, settings, coding):
         """SPPCA at a strength on the leading features."""
@@ -450,12 +481,12 @@ class KernelSPPCA(
     def _fitted(self):
         """What predictions need of the result that the fitted attributes were kept from."""
         W_y, levels = self.target_components_.T, self.target_noise_variance_
-        state = State(None, self.noise_variance_, W_y, levels, self._output_mean)
+        state = State(None, self.noise_variance_, W_y, levels, self._output_mean)  # type: ignore[arg-type]
         latent = self.latent_scale_, self.latent_covariance_
         outputs = likelihood.Prediction(self.dual_coef_, self.target_mean_, self.target_covariance_)
         shares = self.input_share_, self.target_share_
         parts = None, state, self.dual_components_, *latent, outputs, self._whitener, *shares
-        return likelihood.SppcaFit(*parts)
+        return likelihood.SppcaFit(*parts)  # type: ignore[arg-type]
 
     def _kernel_with_landmarks(self, X):
         return super()._kernel_with_landmarks(self._filled(X))
@@ -472,7 +503,7 @@ class KernelSPPCA(
         return isinstance(getattr(self, "landmarks_", None), np.ndarray)
 
     @property
-    def _takes_gaps(self):
+    def _takes_gaps(self):  # type: ignore[override]
         return self.kernel != "precomputed"
 
     def _log_densities(self, X):

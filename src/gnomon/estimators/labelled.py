@@ -3,6 +3,8 @@
 The last step of a pipeline would take -1 for a class to learn and to be scored on.
 """
 
+from typing import Any, Self
+
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.metrics import check_scoring
@@ -13,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from gnomon.estimators._door import n_rows
 from gnomon.estimators._predict import labelled_part, labelled_weights
 from gnomon.estimators._targets import labelled_rows
+from gnomon.typing import OutputsLike, RowsLike
 
 
 def _passed_on(name, what):
@@ -69,10 +72,10 @@ class LabelledOnly(MetaEstimatorMixin, BaseEstimator):
     [0, 0, 1, 1]
     """
 
-    def __init__(self, estimator):
+    def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
-    def fit(self, X, y, **fit_params):
+    def fit(self, X: RowsLike, y: OutputsLike, **fit_params: Any) -> Self:
         """Fit on the rows that have a label.
 
         Parameters
@@ -102,12 +105,12 @@ class LabelledOnly(MetaEstimatorMixin, BaseEstimator):
         return self
 
     @property
-    def classes_(self):
+    def classes_(self) -> Any:
         """The classes of the fitted estimator."""
         return self.estimator_.classes_
 
     @property
-    def n_features_in_(self):
+    def n_features_in_(self) -> Any:
         """Number of features seen in fit."""
         return self.estimator_.n_features_in_
 
@@ -116,7 +119,7 @@ class LabelledOnly(MetaEstimatorMixin, BaseEstimator):
     decision_function = _passed_on("decision_function", "Decision values")
     transform = _passed_on("transform", "Coordinates")
 
-    def score(self, X, y):
+    def score(self, X: RowsLike, y: OutputsLike) -> float:
         """Score of the fitted estimator on the rows that have a label.
 
         Parameters
@@ -163,7 +166,7 @@ class _LabelledScorer:
         return f"labelled_scorer({self.scoring!r})"
 
 
-def labelled_scorer(scoring=None):
+def labelled_scorer(scoring: Any = None) -> Any:
     """A scorer that looks at the labelled rows only.
 
     Parameters

@@ -1,9 +1,12 @@
 """Links among rows: a graph that survives cross-validation."""
 
 import warnings
+from collections.abc import Sequence
 from numbers import Integral
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from gnomon.estimators._door import check_option, count
@@ -55,16 +58,23 @@ class Links:
            [0., 1., 0.]])
     """
 
-    def __init__(self, adjacency):
+    def __init__(self, adjacency: Any) -> None:
         self.adjacency = _drop_self_links(graph.undirected(_square(adjacency, "adjacency")))
 
     @classmethod
-    def from_edges(cls, pairs, *, n_nodes=None, weights=None, nodes=None):
+    def from_edges(
+        cls,
+        pairs: Any,
+        *,
+        n_nodes: int | None = None,
+        weights: ArrayLike | None = None,
+        nodes: Sequence | None = None,
+    ) -> Self:
         """Links from pairs of nodes.
 
         Parameters
         ----------
-        pairs : array-like of shape (n_pairs, 2)
+        pairs : array-like or data frame of shape (n_pairs, 2)
             A link per row. A pair that is given more than once, in either direction, is one
             link with the largest of its weights.
         n_nodes : int, optional
@@ -86,6 +96,7 @@ class Links:
         >>> Links.from_edges([("a", "c")], nodes=["a", "b", "c"])
         Links(n_nodes=3, n_links=1)
         """
+        pairs = pairs.to_numpy() if hasattr(pairs, "to_numpy") else pairs
         if nodes is not None:
             pairs, n_nodes = _numbered(pairs, nodes), len(nodes)
         pairs = _read_pairs(pairs)
@@ -93,7 +104,9 @@ class Links:
         return cls(graph.from_pairs(pairs, _read_weights(weights, len(pairs)), n_nodes))
 
     @classmethod
-    def from_edge_index(cls, edge_index, *, n_nodes=None, edge_weight=None):
+    def from_edge_index(
+        cls, edge_index: Any, *, n_nodes: int | None = None, edge_weight: Any = None
+    ) -> Self:
         """Links from an edge index of shape (2, n_edges), an array or a torch tensor.
 
         Parameters
@@ -122,7 +135,9 @@ class Links:
         return cls.from_edges(edge_index.T, n_nodes=n_nodes, weights=weights)
 
     @classmethod
-    def from_networkx(cls, graph, *, nodes=None, weight="weight"):
+    def from_networkx(
+        cls, graph: Any, *, nodes: Sequence | None = None, weight: str | None = "weight"
+    ) -> Self:
         """Links from a networkx graph, directed or not.
 
         Parameters
@@ -151,7 +166,7 @@ class Links:
         return cls.from_edges(pairs, weights=[edge[-1] for edge in edges], nodes=nodes)
 
     @classmethod
-    def colinks(cls, directed):
+    def colinks(cls, directed: Any) -> Self:
         """Links between nodes that a third one joins, the way of [LYZ09] for web pages.
 
         Two nodes are linked if another node links to both, or if both link to another. The
@@ -194,7 +209,7 @@ class Links:
         """Sum of the weights at each node."""
         return self.adjacency.sum(axis=1)
 
-    def subset(self, sample_index) -> "Links":
+    def subset(self, sample_index: ArrayLike | None) -> "Links":
         """The links among some nodes, in the order given.
 
         Parameters

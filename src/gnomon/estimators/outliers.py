@@ -7,7 +7,8 @@ The squared Mahalanobis distance of a row, of which its log density is minus a h
 constant, is T² + Q / noise variance.
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import chi2, f
@@ -18,6 +19,7 @@ from gnomon.estimators._door import check_real
 from gnomon.estimators.ppca import PPCA
 from gnomon.estimators.sppca import SPPCA
 from gnomon.stats import gaussian
+from gnomon.typing import RowsLike
 
 # Models whose rows are independent draws of one Gaussian.
 OF_ONE_GAUSSIAN = (PPCA, SPPCA)
@@ -57,7 +59,9 @@ class Contributions(NamedTuple):
     q: np.ndarray
 
 
-def outliers(model, X, *, levels=(0.95, 0.99), reference=None):
+def outliers(
+    model: Any, X: RowsLike, *, levels: Sequence[float] = (0.95, 0.99), reference: RowsLike = None
+) -> Outliers:
     """Distances of rows within the map and from it, with their limits.
 
     Parameters
@@ -108,7 +112,7 @@ def outliers(model, X, *, levels=(0.95, 0.99), reference=None):
     7
     """
     model, X, usual = _unwrapped(model, X, reference)
-    levels = np.array([check_real("levels", level, low=0, high=1) for level in levels])
+    levels = np.array([check_real("levels", level, low=0, high=1) for level in levels])  # type: ignore[assignment]
     log_density, (t2, q) = model.score_samples(X), model._distances(model._read(X))
     across = q if usual is None else model._distances(model._read(usual)).q
     n, least = len(across), max(LEAST_ROWS, len(model.components_) + 1)
@@ -120,7 +124,7 @@ def outliers(model, X, *, levels=(0.95, 0.99), reference=None):
     return Outliers(t2, q, log_density, *limits)
 
 
-def outlier_contributions(model, X):
+def outlier_contributions(model: Any, X: RowsLike) -> Contributions:
     """What each column adds to the distances of every row, within the map and from it.
 
     Parameters

@@ -2,8 +2,10 @@
 
 import warnings
 from numbers import Integral, Real
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
@@ -21,6 +23,7 @@ from gnomon.estimators._fit import IterativeFit
 from gnomon.linalg.data import weighted
 from gnomon.linalg.moments import Summed, joined, moments_of
 from gnomon.models.gaussian.fit import Problem, Settings, fit
+from gnomon.typing import CallbackLike, OutputsLike, RowsLike, SeedLike
 
 SOLVERS = ("auto", "moments", "dual", "subspace", "em")
 
@@ -122,14 +125,14 @@ class PPCA(IterativeFit, LinearGaussianModel):
 
     def __init__(
         self,
-        n_components=2,
+        n_components: int | float | str = 2,
         *,
-        solver="auto",
-        max_iter=500,
-        tol=1e-7,
-        callback=None,
-        random_state=None,
-    ):
+        solver: str = "auto",
+        max_iter: int = 500,
+        tol: float = 1e-7,
+        callback: CallbackLike = None,
+        random_state: SeedLike = None,
+    ) -> None:
         self.n_components = n_components
         self.solver = solver
         self.max_iter = max_iter
@@ -137,7 +140,9 @@ class PPCA(IterativeFit, LinearGaussianModel):
         self.callback = callback
         self.random_state = random_state
 
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(
+        self, X: RowsLike, y: OutputsLike = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit the model.
 
         Parameters
@@ -161,7 +166,9 @@ class PPCA(IterativeFit, LinearGaussianModel):
         return self._keep(X.dtype, fit(problem, settings, self._loop(problem)))
 
     @available_if(_keeps_moments)
-    def partial_fit(self, X, y=None, sample_weight=None):
+    def partial_fit(
+        self, X: RowsLike, y: OutputsLike = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit the model to these rows and all that `partial_fit` was given before, exactly.
 
         Rows are not kept, only their number, mean and scatter: after the last part the model is
@@ -246,7 +253,7 @@ def _check_components(value):
         return check_option("n_components", value, ("auto",))
     if not isinstance(value, Real) or isinstance(value, Integral):
         return check_integer("n_components", value, low=1)
-    if not 0 < value < 1:
+    if not 0 < value < 1:  # type: ignore[operator]
         raise ValueError(
             f"n_components == {value!r}; accepted are integers >= 1, "
             "shares of variance between 0 and 1, and 'auto'"

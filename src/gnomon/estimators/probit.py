@@ -1,21 +1,26 @@
 """The Bayesian multinomial probit classifier."""
 
+from typing import Self
+
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from gnomon.estimators._bsdr import labelled_data, read_prior
-from gnomon.estimators._door import TakesRows, check_integer, check_option, check_real, read_data
+from gnomon.estimators._door import FillsGaps, check_integer, check_option, check_real, read_data
 from gnomon.estimators._fit import IterativeFit
 from gnomon.estimators._predict import PredictsLabels
 from gnomon.estimators._targets import read_classes, require_classes, require_targets
-from gnomon.linalg.data import Centered, as_data
-from gnomon.models.bsdr.inputs import latent_variances
+from gnomon.linalg.data import Centered, as_data, has_gaps
+from gnomon.models.bsdr.inputs import gap_variances, latent_variances
 from gnomon.models.bsdr.multinomial import Problem, Settings, fit
 from gnomon.models.bsdr.outputs import ClassOutputs
+from gnomon.models.bsdr.predict import beyond, integrated_scores
 from gnomon.models.bsdr.probit import class_probabilities
+from gnomon.models.gaussian import filling
+from gnomon.typing import CallbackLike, OutputsLike, RowsLike
 
 
-class MultinomialProbit(TakesRows, PredictsLabels, ClassifierMixin, IterativeFit, BaseEstimator):
+class MultinomialProbit(FillsGaps, PredictsLabels, ClassifierMixin, IterativeFit, BaseEstimator):
     """Bayesian multinomial probit classifier, by mean-field inference.
 
     The class is the largest of normal scores that are linear in x; weights have normal priors
@@ -48,6 +53,9 @@ class MultinomialProbit(TakesRows, PredictsLabels, ClassifierMixin, IterativeFit
         Scores at x = 0.
     mean_ : ndarray of shape (n_features,)
     classes_ : ndarray of shape (n_classes,)
+    filling_ : Filling or None
+        PPCA of the rows in standard units, by which missing values are filled; None where the
+        rows of the fit were sparse or in blocks.
     objective_ : list of float
         The lower bound on log p(y | X) at every step.
     n_iter_, n_features_in_, converged_ : int, int, bool
@@ -75,13 +83,13 @@ class MultinomialProbit(TakesRows, PredictsLabels, ClassifierMixin, IterativeFit
     def __init__(
         self,
         *,
-        prior="entry",
-        weight_prior=(1.0, 1.0),
-        standardize=True,
-        max_iter=100,
-        tol=1e-4,
-        callback=None,
-    ):
+        prior: str = "entry",
+        weight_prior: tuple[float, float] = (1.0, 1.0),
+        standardize: bool = True,
+        max_iter: int = 100,
+        tol: float = 0.0001,
+        callback: CallbackLike = None,
+    ) -> None:
         self.prior = prior
         self.weight_prior = weight_prior
         self.standardize = standardize
@@ -89,12 +97,13 @@ class MultinomialProbit(TakesRows, PredictsLabels, ClassifierMixin, IterativeFit
         self.tol = tol
         self.callback = callback
 
-    def fit(self, X, y):
+    def fit(self, X: RowsLike, y: OutputsLike) -> Self:
         """Fit the classifier.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            NaN marks missing values in a dense X.
         y : array-like of shape (n_samples,)
             Classes; rows with -1 or None are left out, with a warning.
 
@@ -103,7 +112,9 @@ class MultinomialProbit(TakesRows, PredictsLabels, ClassifierMixin, IterativeFit
         self : MultinomialProbit
         """
         settings = self._settings()
-        X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
+        X = read_data(self, X, fitting=True, min_samples=2)
+        self.filling_, holed = filling.learn(X), X
+        X = self._filled(X)
         require_targets(y, "MultinomialProbit")
         classes = read_classes(y, X.shape[0])
         require_classes(classes, "MultinomialProbit")
@@ -111,11 +122,13 @@ class MultinomialProbit(TakesRows, PredictsLabels, ClassifierMixin, IterativeFit
         problem = Problem(labelled_data(X, classes.labelled, "MultinomialProbit"), outputs)
         found = fit(problem, settings, self._loop(problem))
         self._keep(found, X.dtype)
-        self.classes_ = classes.names
+        self.classes_, self._seen_gaps = classes.names, 0.0
+        if has_gaps(holed):
+            self._seen_gaps = self._gap_covariances(holed[classes.labelled]).mean(axis=0)
         self._keep_run(found.run, max_iter=self.max_iter)
         return self
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: RowsLike) -> np.ndarray:
         """Probabilities of the classes.
 
         Parameters
@@ -127,12 +140,24 @@ class MultinomialProbit(TakesRows, PredictsLabels, ClassifierMixin, IterativeFit
         P : ndarray of shape (n_samples, n_classes)
         """
         X = self._read(X)
-        rows = as_data(X)
-        c = len(self.classes_)
+        rows, c = as_data(self._filled(X)), len(self.classes_)
         M = Centered(rows, self.mean_) @ self.coef_.T.astype(X.dtype) + self._bias
+        M, fit = np.asarray(M, dtype=float), (self._inputs, self._precisions)
         # The inputs were read with unit noise, so this is 1 + x' Sigma_c x.
-        variance = latent_variances(self._inputs, self._precisions, c, rows)
-        return class_probabilities(np.asarray(M, dtype=float), variance + self._bias_variance)
+        variance = latent_variances(*fit, c, rows) + self._bias_variance
+        P = class_probabilities(M, variance)
+        if has_gaps(X):
+            gone = np.isnan(X).any(axis=1)
+            known, part = self._filling(), X[gone]
+            wider = variance[gone] + gap_variances(*fit, c, known, part)
+            unseen = beyond(self._gap_covariances(part), self._seen_gaps)
+            P[gone] = integrated_scores(M[gone], wider, unseen)
+        return P
+
+    def _gap_covariances(self, X):
+        """What missing values add to the covariances (n, c, c) of the scores."""
+        found, pattern = filling.covariances(self._filling(), X, self.coef_.T)
+        return found[pattern]
 
     def _settings(self) -> Settings:
         """The parameters, checked."""

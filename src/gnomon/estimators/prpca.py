@@ -1,6 +1,9 @@
 """PRPCA and its relatives as a scikit-learn estimator."""
 
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from gnomon.estimators._base import LatentPosterior, LinearGaussianModel
@@ -21,6 +24,7 @@ from gnomon.models.relational import paper, posterior
 from gnomon.models.relational.fit import FITS, Problem, Settings, fit
 from gnomon.models.relational.model import State
 from gnomon.stats import gaussian
+from gnomon.typing import CallbackLike, GraphLike, OutputsLike, RowsLike, SeedLike
 
 # Attributes that only "learnt" has; a new fit forgets those of the last.
 
@@ -94,7 +98,9 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         "paper" and "filter" with links: noise variance of a row as it is.
     links_used_ : bool
         Whether the embedding depends on links. "learnt" does without them where a graph with
-        the same links between permuted rows explains the content as well.
+        the same links between permuted rows explains the content as well. It says nothing of
+        classes: links may explain content and yet join rows of different classes; `SPPCA` with
+        ``links`` and y asks for the latter.
     link_gain_, permuted_link_gain_ : float
         "learnt": log likelihood over that of PPCA with as many axes, in nats, before shared
         variances are shrunk; and the same with the permuted graph.
@@ -156,21 +162,21 @@ class PRPCA(IterativeFit, LinearGaussianModel):
 
     def __init__(
         self,
-        n_components=2,
+        n_components: int | str = 2,
         *,
-        relation="filter",
-        alpha=1.0,
-        gamma=1e-6,
-        solver="svd",
-        projection="content",
-        power=2,
-        own_components=60,
-        temper=1.0,
-        max_iter=100,
-        tol=None,
-        callback=None,
-        random_state=None,
-    ):
+        relation: str = "filter",
+        alpha: float = 1.0,
+        gamma: float | None = 1e-6,
+        solver: str = "svd",
+        projection: str = "content",
+        power: int = 2,
+        own_components: int = 60,
+        temper: float = 1.0,
+        max_iter: int = 100,
+        tol: float | None = None,
+        callback: CallbackLike = None,
+        random_state: SeedLike = None,
+    ) -> None:
         self.n_components = n_components
         self.relation = relation
         self.alpha = alpha
@@ -185,7 +191,14 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         self.callback = callback
         self.random_state = random_state
 
-    def fit(self, X, y=None, *, links=None, sample_index=None):
+    def fit(
+        self,
+        X: RowsLike,
+        y: OutputsLike = None,
+        *,
+        links: GraphLike = None,
+        sample_index: ArrayLike | None = None,
+    ) -> Self:
         """Fit the model.
 
         Parameters
@@ -212,7 +225,14 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         problem = Problem(X, A)
         return self._keep(X.dtype, index, fit(problem, settings, self._loop(problem)))
 
-    def fit_transform(self, X, y=None, *, links=None, sample_index=None):
+    def fit_transform(
+        self,
+        X: RowsLike,
+        y: OutputsLike = None,
+        *,
+        links: GraphLike = None,
+        sample_index: ArrayLike | None = None,
+    ) -> np.ndarray:
         """Fit the model and embed its rows, with their links.
 
         Parameters
@@ -231,7 +251,9 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         self.fit(X, y, links=links, sample_index=sample_index)
         return self.transform(X, links=links, sample_index=sample_index)
 
-    def transform(self, X, links=None, sample_index=None):
+    def transform(
+        self, X: RowsLike, links: GraphLike = None, sample_index: ArrayLike | None = None
+    ) -> np.ndarray:
         """Embed rows by their content, their links, or both.
 
         Parameters
@@ -252,7 +274,9 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         nodes = self._nodes(X.shape[0], links, sample_index)
         return self._embed(X, nodes, self.temper).astype(X.dtype, copy=False)
 
-    def posterior(self, X, links=None, sample_index=None):
+    def posterior(
+        self, X: RowsLike, links: GraphLike = None, sample_index: ArrayLike | None = None
+    ) -> LatentPosterior:
         """Posterior of the latent variables of every row.
 
         Parameters
@@ -279,7 +303,13 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         covariances = variances[:, :, None] * np.eye(q)
         return LatentPosterior(self._embed(X, nodes, noise_factor=1.0), covariances)
 
-    def score(self, X, y=None, links=None, sample_index=None):
+    def score(
+        self,
+        X: RowsLike,
+        y: OutputsLike = None,
+        links: GraphLike = None,
+        sample_index: ArrayLike | None = None,
+    ) -> float:
         """Average log density of the rows, together with the links among them.
 
         Parameters
@@ -305,7 +335,14 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         A = read_links(links, X.shape[0], sample_index).adjacency
         return self._log_density(self._center(X), A) / X.shape[0]
 
-    def impute(self, X, links=None, sample_index=None, *, return_std=False):
+    def impute(
+        self,
+        X: RowsLike,
+        links: GraphLike = None,
+        sample_index: ArrayLike | None = None,
+        *,
+        return_std: bool = False,
+    ) -> Any:
         """Rows with their missing values replaced by their means given what is observed.
 
         Parameters
@@ -410,7 +447,7 @@ class PRPCA(IterativeFit, LinearGaussianModel):
             return float(gaussian.log_density(rows, *view).sum())
         if self.relation == "filter":
             return paper.filtered_log_density(view, rows, A, self.power)
-        return paper.log_density(view, rows, A, self.alpha, self.gamma)
+        return paper.log_density(view, rows, A, self.alpha, self.gamma)  # type: ignore[arg-type]
 
     def _content_state(self):
         """What fills gaps: the model of rows as they are, where links mix or smooth them."""

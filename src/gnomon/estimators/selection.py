@@ -5,7 +5,7 @@ every training fold, and only labelled rows are held out.
 """
 
 import warnings
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -27,6 +27,7 @@ from gnomon.estimators._targets import (
     require_targets,
 )
 from gnomon.estimators.links import Links, read_links
+from gnomon.typing import OutputsLike, RowsLike, SeedLike
 
 # Numbers of components that are tried; a picture has two at least.
 SIZES = (2, 3, 5, 8, 13)
@@ -77,12 +78,12 @@ class SemiSupervisedSplit(BaseCrossValidator):
     [0 2 4 5] [1 3]
     """
 
-    def __init__(self, cv=5, *, shuffle=True, random_state=0):
+    def __init__(self, cv: Any = 5, *, shuffle: bool = True, random_state: SeedLike = 0) -> None:
         self.cv = cv
         self.shuffle = shuffle
         self.random_state = random_state
 
-    def split(self, X, y, groups=None):
+    def split(self, X: RowsLike, y: OutputsLike, groups: Any = None) -> Any:
         """Yield pairs of training and test indices; test rows are labelled.
 
         Parameters
@@ -108,7 +109,7 @@ class SemiSupervisedSplit(BaseCrossValidator):
             if len(test):
                 yield np.setdiff1d(np.arange(n), test), test
 
-    def get_n_splits(self, X=None, y=None, groups=None):
+    def get_n_splits(self, X: RowsLike = None, y: OutputsLike = None, groups: Any = None) -> int:
         """Number of splits.
 
         Parameters

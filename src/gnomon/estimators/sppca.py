@@ -1,8 +1,9 @@
 """Supervised and semi-supervised probabilistic PCA."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gnomon.estimators._base import LatentPosterior, LinearGaussianModel
 from gnomon.estimators._door import (
@@ -34,6 +35,7 @@ from gnomon.models.sppca.fit import Prediction, Settings, SppcaFit, fit
 from gnomon.models.sppca.statistics import State
 from gnomon.models.strength import fit as strength
 from gnomon.stats import gaussian
+from gnomon.typing import CallbackLike, GraphLike, OutputsLike, RowsLike, SeedLike
 
 SOLVERS = ("auto", "moments", "dual", "subspace", "em")
 SCALES = ("auto", "latent", "energy")
@@ -207,21 +209,21 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
 
     def __init__(
         self,
-        n_components=2,
+        n_components: int | str = 2,
         *,
-        supervision="auto",
-        target="auto",
-        solver="auto",
-        noise="learn",
-        target_mean="likelihood",
-        prior=0.0,
-        scale="auto",
-        max_iter=500,
-        tol=1e-7,
-        callback=None,
-        random_state=None,
-        warm_start=False,
-    ):
+        supervision: float | str = "auto",
+        target: str = "auto",
+        solver: str = "auto",
+        noise: str | float | tuple[float, float] = "learn",
+        target_mean: str = "likelihood",
+        prior: float = 0.0,
+        scale: str = "auto",
+        max_iter: int = 500,
+        tol: float = 1e-7,
+        callback: CallbackLike = None,
+        random_state: SeedLike = None,
+        warm_start: Any = False,
+    ) -> None:
         self.n_components = n_components
         self.supervision = supervision
         self.target = target
@@ -236,7 +238,16 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         self.random_state = random_state
         self.warm_start = warm_start
 
-    def fit(self, X, y=None, sample_weight=None, *, links=None, sample_index=None, chunks=None):
+    def fit(
+        self,
+        X: RowsLike,
+        y: OutputsLike = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        links: GraphLike = None,
+        sample_index: ArrayLike | None = None,
+        chunks: ArrayLike | None = None,
+    ) -> Self:
         """Fit the model.
 
         Parameters
@@ -276,20 +287,28 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
             found = fit(problem, settings, self._loop(problem))
             self._keep(X.dtype, coding, found, "likelihood", found.n_passes)
             self.log_likelihood_ = found.log_likelihood
-            self._keep_widening(*problem[:3], problem.weights, settings.n_components)
+            self._keep_widening(*problem[:3], problem.weights, settings.n_components)  # type: ignore[call-arg]
             self._keep_head(problem, found)
             self._warn_at_floor(*found.at_floor)
         else:
-            found = strength.fit(problem, self._strength_settings(settings), self._loop(problem))
+            found = strength.fit(problem, self._strength_settings(settings), self._loop(problem))  # type: ignore[assignment]
             self._keep(X.dtype, coding, found.fitted, found.strength, found.passes)
             self.supervision_directions_ = found.n_directions
             self._keep_head(problem, found.fitted)
             if found.curve is not None:
                 self.supervision_curve_ = found.curve._asdict()
-        self._keep_run(found.run, max_iter=self.max_iter)
+        self._keep_run(found.run, max_iter=self.max_iter)  # type: ignore[arg-type]
         return self
 
-    def fit_transform(self, X, y=None, *, links=None, sample_index=None, **fit_params):
+    def fit_transform(
+        self,
+        X: RowsLike,
+        y: OutputsLike = None,
+        *,
+        links: GraphLike = None,
+        sample_index: ArrayLike | None = None,
+        **fit_params: Any,
+    ) -> np.ndarray:
         """Fit the model and project its rows, with their links.
 
         Parameters
@@ -306,7 +325,9 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         graph = {"links": links, "sample_index": sample_index}
         return self.fit(X, y, **graph, **fit_params).transform(X, **graph)
 
-    def transform(self, X, *, links=None, sample_index=None):
+    def transform(
+        self, X: RowsLike, *, links: GraphLike = None, sample_index: ArrayLike | None = None
+    ) -> np.ndarray:
         """Coordinates of every row, from its inputs alone, and its links where these are used.
 
         Parameters
@@ -326,7 +347,14 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         X = self._read(X, links, sample_index)
         return predict.coordinates(self._fitted(), X)
 
-    def posterior(self, X, y=None, *, links=None, sample_index=None):
+    def posterior(
+        self,
+        X: RowsLike,
+        y: OutputsLike = None,
+        *,
+        links: GraphLike = None,
+        sample_index: ArrayLike | None = None,
+    ) -> LatentPosterior:
         """Posterior of the coordinates of every row, given x or given x and y.
 
         Its mean given x is what `transform` gives. Coordinates times ``latent_scale_`` are the
@@ -355,7 +383,7 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         posterior = predict.posterior if by_likelihood else predict.completed_posterior
         return LatentPosterior(*posterior(self._fitted(), X, *self._read_outputs(y, X.shape[0])))
 
-    def inverse_transform(self, Z):
+    def inverse_transform(self, Z: RowsLike) -> np.ndarray:
         """Mean of the rows that have these coordinates, E[x | z].
 
         Parameters
@@ -372,7 +400,9 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         matches = hasattr(self, "latent_scale_") and Z.shape[1:] == self.latent_scale_.shape
         return super().inverse_transform(Z * self.latent_scale_ if matches else Z)
 
-    def predict_distribution(self, X, *, links=None, sample_index=None):
+    def predict_distribution(
+        self, X: RowsLike, *, links: GraphLike = None, sample_index: ArrayLike | None = None
+    ) -> TargetDistribution:
         """Mean and covariance of the outputs of every row.
 
         Parameters
@@ -395,7 +425,7 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         covariance = decode_covariance(covariances, coding)[pattern]
         return TargetDistribution(decode_scores(mean, coding), covariance)
 
-    def score_samples(self, X, y=None):
+    def score_samples(self, X: RowsLike, y: OutputsLike = None) -> np.ndarray:
         """Log density of every row, of x or of x and y; what is missing does not count.
 
         Parameters
@@ -417,7 +447,7 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         density = predict.log_density(self._outputs_given(X), Y, observed)
         return total + density - observed @ np.log(self.target_coding_.scale)
 
-    def impute(self, X, y=None, *, return_std=False):
+    def impute(self, X: RowsLike, y: OutputsLike = None, *, return_std: bool = False) -> Any:
         """Rows, and outputs where given, with their gaps filled by conditional means.
 
         Parameters
@@ -451,7 +481,9 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
             return filled, outputs
         return filled, outputs, deviations, deviations_y * self.target_coding_.scale
 
-    def sample(self, n_samples=1, *, return_y=False, random_state=None):
+    def sample(
+        self, n_samples: int = 1, *, return_y: bool = False, random_state: SeedLike = None
+    ) -> Any:
         """Draw rows, and their outputs, from the model.
 
         Parameters

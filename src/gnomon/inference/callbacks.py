@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from numbers import Integral
 from pathlib import Path
+from typing import Any
 
 from gnomon.inference import checkpoint
 from gnomon.inference.loop import Callback
@@ -41,7 +42,7 @@ class History:
     [-1.0, -0.5, -0.25]
     """
 
-    def __init__(self, keep_states=False):
+    def __init__(self, keep_states: Any = False) -> None:
         self.keep_states = keep_states
         self.objective: list[float] = []
         self.states: list = []
@@ -56,7 +57,7 @@ class History:
 class TimeLimit:
     """Stops the loop when this many seconds have passed since its first iteration."""
 
-    def __init__(self, seconds, clock: Callable[[], float] = time.monotonic):
+    def __init__(self, seconds: Any, clock: Callable[[], float] = time.monotonic) -> None:
         self.seconds = seconds
         self.clock = clock
         self._end: float | None = None
@@ -71,7 +72,7 @@ class TimeLimit:
 class Progress:
     """Writes a line every so many iterations; `print` or any other writer of a line."""
 
-    def __init__(self, every=10, write: Callable[[str], object] = print):
+    def __init__(self, every: Any = 10, write: Callable[[str], object] = print) -> None:
         self.every = _check_every(every)
         self.write = write
 
@@ -110,13 +111,13 @@ class Checkpoint:
     True
     """
 
-    def __init__(self, path, every=10):
+    def __init__(self, path: str | Path, every: Any = 10) -> None:
         self.path = Path(path)
         self.every = _check_every(every)
         self._objective: list[float] = []
         self._fingerprint = ""
 
-    def resume(self, state, fingerprint) -> checkpoint.Saved:
+    def resume(self, state: Any, fingerprint: Any) -> checkpoint.Saved:
         """The state and objective to start from: those of the file, if there is one."""
         self._fingerprint = fingerprint
         saved = checkpoint.Saved(state, [])

@@ -5,6 +5,7 @@ pickles: one array per leaf, the objective so far, and a fingerprint of the prob
 written beside its place and moved there, so that a crash leaves the old file or the new one.
 """
 
+import errno
 import glob
 import hashlib
 import os
@@ -25,6 +26,8 @@ except ImportError:  # Windows
 # Number of the layout of the file; another one is refused.
 FORMAT = 1
 HEADER = ("format", "fingerprint", "objective")
+# Errors of a write that do not say which file it was: a full disk, a quota, a limit on sizes.
+NO_ROOM = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 # Bytes of the random part of a temporary name: two processes never choose the same.
 TOKEN = 8
 
@@ -124,7 +127,9 @@ def atomic_file(path):
             os.replace(temporary, place)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and str(error.filename) == str(temporary):
+        if isinstance(error, OSError) and (
+            str(error.filename) == str(temporary) or error.errno in NO_ROOM
+        ):
             error.filename = str(path)
         raise
     _sync_directory(place.parent)

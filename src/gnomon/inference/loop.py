@@ -144,7 +144,7 @@ def squarem(method: Method, pack: Pack, unpack: Unpack) -> Method:
         curvature = np.linalg.norm(v)
         if curvature <= np.finfo(float).eps * np.linalg.norm(x1):
             return second, objective
-        length = -max(1.0, np.linalg.norm(r) / curvature)
+        length = -max(1.0, np.linalg.norm(r) / curvature)  # type: ignore[operator]
         image, reached = _try_vector(method.step, unpack, x - 2 * length * r + length**2 * v)
         if reached < objective or not np.isfinite(reached):
             image = second

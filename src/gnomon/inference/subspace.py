@@ -255,8 +255,8 @@ class _Basis:
         kept, _ = np.linalg.qr(np.hstack([H, np.eye(r, min(2 * q, r))]))
         self._V.mix(self._map @ kept)
         self._T.mix(self._map @ kept)
-        self.S = kept.T @ (self._map.T @ self.S @ self._map) @ kept
-        self.G = kept.T @ (self._map.T @ self.G @ self._map) @ kept
+        self.S = kept.T @ (self._map.T @ self.S @ self._map) @ kept  # type: ignore[union-attr]
+        self.G = kept.T @ (self._map.T @ self.G @ self._map) @ kept  # type: ignore[union-attr]
         self._map = kept.T
 
     def append(self, block) -> int:

@@ -29,7 +29,7 @@ class Data(LinearOperator):
     """A row per sample and a column per feature, known by its products."""
 
     def __init__(self, dtype, shape, n_samples=None):
-        super().__init__(np.dtype(dtype), shape)
+        super().__init__(np.dtype(dtype), shape)  # type: ignore[call-arg]
         self.n_samples = shape[0] if n_samples is None else n_samples
 
     @property

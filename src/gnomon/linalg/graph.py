@@ -108,16 +108,23 @@ def leading_axes(A, size) -> np.ndarray:
     return fix_signs(V[:, order]) / np.sqrt(np.abs(values[order]))
 
 
-def nearest(F, anchors, k) -> sparse.csr_array:
-    """Rows (n, m) that take the mean of the k anchors (m, p) nearest to each row of F (n, p)."""
-    n, m = len(F), len(anchors)
-    lengths, columns = np.sum(anchors**2, axis=1), np.empty((n, k), dtype=np.intp)
-    for rows in row_slices((n, m)):
+def nearest(F, anchors, k) -> np.ndarray:
+    """Numbers (n, k) of the anchors (m, p) nearest to each row of F (n, p), the nearest first."""
+    shape = len(F), len(anchors)
+    lengths, columns = np.sum(anchors**2, axis=1), np.empty((len(F), k), dtype=np.intp)
+    for rows in row_slices(shape):
         distances = lengths - 2 * (F[rows] @ anchors.T)
-        columns[rows] = np.argpartition(distances, k - 1, axis=1)[:, :k]
-    columns.sort(axis=1)
+        near = np.argpartition(distances, k - 1, axis=1)[:, :k]
+        order = np.argsort(np.take_along_axis(distances, near, axis=1), axis=1)
+        columns[rows] = np.take_along_axis(near, order, axis=1)
+    return columns
+
+
+def means_of(columns, m) -> sparse.csr_array:
+    """Rows (n, m) that take the mean of the columns (n, k) of each."""
+    n, k = columns.shape
     entries, starts = np.full(n * k, 1 / k), np.arange(0, n * k + 1, k)
-    return sparse.csr_array((entries, columns.ravel(), starts), shape=(n, m))
+    return sparse.csr_array((entries, np.sort(columns, axis=1).ravel(), starts), shape=(n, m))
 
 
 def _loop_roots(A):

@@ -78,8 +78,8 @@ class Rule(NamedTuple):
         return pa.chunked_array([values])
 
     def _numbers(self, texts):
-        self._check(texts, self.style.pattern, "number")
-        return pa.array(numbers_in(texts, self.style, self.censored), from_pandas=True)
+        self._check(texts, self.style.pattern, "number")  # type: ignore[union-attr]
+        return pa.array(numbers_in(texts, self.style, self.censored), from_pandas=True)  # type: ignore[arg-type]
 
     def _dates(self, texts):
         self._check(texts, DATE, "date")
@@ -155,7 +155,8 @@ def rules_for(table: Table, batch, kinds: Mapping, note, *, texts_stay=False):
 
 def words_by_column(asked: Reading, names) -> dict[str, tuple[str, ...]]:
     """The words of --na that count in each column: WORD in all, COLUMN=WORD in one."""
-    everywhere, own = [], {name: [] for name in names}
+    everywhere: list[str] = []
+    own: dict[str, list[str]] = {name: [] for name in names}
     for entry in asked.na:
         column, _, word = entry.rpartition("=")
         (own[column] if column in own else everywhere).append(word if column in own else entry)

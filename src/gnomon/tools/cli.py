@@ -98,6 +98,13 @@ Ignore = Annotated[
 Scale = Annotated[
     str, typer.Option(help="standard, none, or auto: standard for columns, none for matrices.")
 ]
+Layout = Annotated[
+    str,
+    typer.Option(
+        help="What the picture shows: axes, two of them at a time, or neighbours: a plane in which "
+        "rows near each other on the whole map are near."
+    ),
+]
 TimeLimit = Annotated[
     float | None, typer.Option(help="Seconds after which to end with what there is.")
 ]
@@ -133,7 +140,7 @@ def _reads_table(command):
     place = [parameter.name for parameter in own].index("reading")
     empty = own.pop(place)
     own[place:place] = [empty.replace(name=n, annotation=kind) for n, kind in READING.items()]
-    with_options.__signature__ = signatures.Signature(own)
+    with_options.__signature__ = signatures.Signature(own)  # type: ignore[attr-defined]
     return with_options
 
 
@@ -189,6 +196,7 @@ def fit(
         str | None, typer.Option(help="Weight of the labels, 0 to 1, or auto (sppca).")
     ] = None,
     scale: Scale = "auto",
+    layout: Layout = "axes",
     seed: Seed = 0,
     time_limit: TimeLimit = None,
     reading=None,
@@ -204,7 +212,7 @@ def fit(
     asked: dict = {"model": model, "components": components, "supervision": supervision}
     asked |= {"target": target, "task": task, "unlabelled": unlabelled, "links": links}
     asked |= {"chunks": chunks, "id": id, "ignore": tuple(ignore or ()), "scale": scale}
-    asked |= {"seed": seed}
+    asked |= {"layout": layout, "seed": seed}
     more = {"reading": reading, "asked": asked, "time_limit": time_limit}
     _run("fit", quiet, as_json, debug, path=table, out=out, **more)
 
@@ -251,6 +259,10 @@ def report(
         Path | None, typer.Option("--out", "-o", help="HTML file; report.html if not given.")
     ] = None,
     links: NewLinks = None,
+    layout: Annotated[
+        str | None,
+        typer.Option(help="What the picture shows: axes or neighbours; as fitted if not given."),
+    ] = None,
     time_limit: TimeLimit = None,
     reading=None,
     quiet: Quiet = False,
@@ -259,7 +271,8 @@ def report(
 ):
     """Write the report of a model on a table: one HTML file that opens offline."""
     files = {"model_path": model, "path": table, "out": out, "links": links}
-    _run("report", quiet, as_json, debug, **files, reading=reading, time_limit=time_limit)
+    more = {"reading": reading, "time_limit": time_limit, "layout": layout}
+    _run("report", quiet, as_json, debug, **files, **more)
 
 
 @app.command(epilog="Example: `gnomon impute wine/model.gnomon wine.csv --out filled.csv`")
@@ -345,7 +358,9 @@ def label(
         Path | None,
         typer.Option("--out", "-o", help="Folder for what is kept; TABLE-labels if not given."),
     ] = None,
-    model: Annotated[str, typer.Option("--model", "-m", help="auto, sppca or dcagm.")] = "auto",
+    model: Annotated[
+        str, typer.Option("--model", "-m", help="auto, sppca, kernel-sppca or dcagm.")
+    ] = "auto",
     unlabelled: Unlabelled = None,
     ignore: Ignore = None,
     scale: Scale = "auto",
@@ -477,7 +492,8 @@ class Console:
     @contextmanager
     def stage(self, title):
         """A line that lives while the stage does; yields a function that adds to it."""
-        if not (self.is_talking and self._err.is_terminal):
+        # Colours may be forced, as in a notebook; a line is drawn again only on a terminal.
+        if not (self.is_talking and sys.stderr.isatty()):
             yield lambda text: None
             return
         from rich.text import Text

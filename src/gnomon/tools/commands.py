@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 
 import gnomon
 from gnomon.estimators import LARGE, NEIGHBOURS, SIZE_OF_LARGE, SIZES, count
+from gnomon.estimators.neighbour_layout import NeighbourLayout
 from gnomon.exceptions import TableError
 from gnomon.tools import modelfile, prepare, write
 from gnomon.tools.compare.held_out import by_short_name, describe, held_out
@@ -42,6 +43,8 @@ MODELS = {
 OWN_CHOICE = ("ppca", "bsdr")
 # Models that take links beside a target.
 LINKED = ("sppca", "kernel-sppca")
+# Dimensions of a map that is laid out: a plane shows its neighbours, so it need not be small.
+LAID_OUT = 10
 # Seconds that a step gets where none are left: it ends at once, and says so.
 MOMENT = 1e-3
 # Of the time that a command has left, the share for choosing the number of dimensions: the fit
@@ -58,9 +61,13 @@ def fit(console, *, path, out, reading, asked, time_limit=None):
     write.check_folder_apart(folder, path, asked.links)
     table, ready, asked = _prepared(console, path, asked, **reading)
     model, X, choice = _fitted(console, asked, ready, until)
+    earlier = write.earlier_results(folder)
     subject = _written(console, folder, model, table, ready, asked, X, until)
     subject.choice = choice
-    _conclude(console, subject, _write_report(console, folder / write.REPORT, subject))
+    report_path = _write_report(console, folder / write.REPORT, subject)
+    # Not before: on a full disk what was there stays.
+    write.remove(earlier, console.files)
+    _conclude(console, subject, report_path)
 
 
 def _deadline(time_limit):
@@ -114,21 +121,36 @@ def _watch(tell, n_iter, until):
 
 def _written(console, folder, model, table, ready, asked, X, until):
     """Write model, embedding and predictions; the subject of the report, scored."""
-    write.clear(write.make_folder(folder))
+    write.make_folder(folder)
     file, suffix = folder / write.MODEL, write.suffix_for(table.path)
-    console.wrote(prepare.save_fit(model, file, ready, asked, _facts(table, ready)))
-    more = {} if ready.y is None else prepare.target_columns(asked, ready.y)
     graph = _graph(ready)
+    layout = _laid_out(console, asked.layout, model, X, graph, asked.seed)
+    console.wrote(prepare.save_fit(model, file, ready, asked, _facts(table, ready), layout))
+    more = {} if ready.y is None else prepare.target_columns(asked, ready.y)
     with console.stage("placing the rows"):
-        batches = write.embedding_batches(model, X, ready.ids, more, graph)
+        batches = write.embedding_batches(model, X, ready.ids, more, graph, layout)
         console.wrote(write.write_batches(folder / f"embedding{suffix}", batches))
     _write_predictions(console, folder / f"predictions{suffix}", model, X, ready, asked)
     # The score takes longest and may be interrupted: the model is kept before, and with it after.
     score = _score(console, model, X, ready, asked, until)
-    prepare.save_fit(model, file, ready, asked, _facts(table, ready, score))
+    prepare.save_fit(model, file, ready, asked, _facts(table, ready, score), layout)
     subject = Subject.of(model, table, ready, asked, X, graph, note=console.note)
-    subject.score = score
+    subject.score, subject.layout = score, layout
     return subject
+
+
+def _laid_out(console, wanted, model, X, graph, seed):
+    """The layout of the rows by their neighbours, None where the axes were asked for."""
+    if wanted != NEIGHBOURS:
+        return None
+    with console.stage("laying out the picture"):
+        Z = write.coordinates(model, X, graph)
+        if Z.shape[1] <= 2:
+            console.note(
+                "two axes show all of this map; a layout by neighbours is for more, say "
+                f"--components {LAID_OUT}"
+            )
+        return NeighbourLayout(random_state=seed).fit(Z)
 
 
 def _graph(ready):
@@ -185,7 +207,8 @@ def transform(console, *, model_path, path, out, reading, links=None):
     saved, _, X, ids = _opened(console, model_path, path, reading)
     graph = prepare.graph_of(saved, links, ids, console.note)
     out = _apart(out or write.named_after(path, "embedding"), model_path, path, links)
-    _write(console, out, write.embedding_batches(saved.model, X, ids, graph=graph), len(ids))
+    batches = write.embedding_batches(saved.model, X, ids, graph=graph, layout=saved.layout)
+    _write(console, out, batches, len(ids))
 
 
 def predict(console, *, model_path, path, out, reading, links=None):
@@ -284,9 +307,10 @@ def _compared(console, ready, seed, sizes, **options):
         )
 
 
-def report(console, *, model_path, path, out, reading, links=None, time_limit=None):
+def report(console, *, model_path, path, out, reading, links=None, time_limit=None, layout=None):
     """Write the report of a model on a table."""
     until = _deadline(time_limit)
+    prepare.check_layout(layout)
     out = _apart(out or Path(write.REPORT), model_path, path, links)
     saved = prepare.load_fit(model_path)
     with console.stage(f"reading {path}"):
@@ -301,6 +325,10 @@ def report(console, *, model_path, path, out, reading, links=None, time_limit=No
     score = _score(console, saved.model, X, ready, asked, until) if scored else None
     subject = Subject.of(saved.model, table, ready, asked, X, graph, note=console.note)
     subject.score, subject.model_path = score, model_path
+    subject.layout, subject.layout_is_saved = saved.layout, saved.layout is not None
+    if layout is not None and (layout != NEIGHBOURS or saved.layout is None):
+        subject.layout = _laid_out(console, layout, saved.model, X, graph, asked.seed)
+        subject.layout_is_saved = False
     _conclude(console, subject, _write_report(console, out, subject))
 
 
@@ -318,7 +346,7 @@ def label(console, *, path, out, reading, asked, shown, model, seed, port, brows
         rows = from_table(table, question, console.note, **shown)
     limit_threads(rows.X)
     with console.stage("placing the rows"):
-        session = open_session(rows, folder, model=model, random_state=seed)
+        session = open_session(rows, folder, model=MODELS.get(model, model), random_state=seed)
 
     def tell(url):
         n = count(session.n_labels, "label")
@@ -402,7 +430,7 @@ def choose_model(asked: Question, ready: PreparedTable, note, **options) -> Chos
     _check(name, asked, ready)
     public = "BSDRRegressor" if name == "bsdr" and ready.kind == "numeric" else MODELS[name]
     cls = getattr(gnomon, public)
-    components, choice = asked.components, None
+    components, choice = _for_layout(asked, name, ready, note), None
     own = name in OWN_CHOICE and np.prod(ready.X.shape) <= LARGE
     # By labels and links together a model of linked rows chooses for itself.
     own = own or (ready.links is not None and name in LINKED and ready.y is not None)
@@ -410,6 +438,16 @@ def choose_model(asked: Question, ready: PreparedTable, note, **options) -> Chos
         components, choice = _dimension(public, ready, note, {"progress": False} | options)
     asked = asked._replace(components=components)
     return ChosenModel(cls(**_parameters(cls, asked, name, ready.kind)), choice)
+
+
+def _for_layout(asked, name, ready, note):
+    """The number of dimensions asked for; for a layout more than a plane has."""
+    if (asked.components, asked.layout) != ("auto", NEIGHBOURS) or name in OWN_CHOICE:
+        return asked.components
+    size = max(1, min(LAID_OUT, ready.X.shape[1] - 1, ready.X.shape[0] - 1))
+    taken = count(size, "dimension was", "dimensions were")
+    note(f"{taken} taken, which the layout shows together; say --components to change it")
+    return size
 
 
 def _name(asked, ready):

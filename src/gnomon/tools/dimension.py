@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array
 
 from gnomon._lazy import import_extra
-from gnomon.estimators import check_integer, check_option, check_real, why_size
+from gnomon.estimators import check_integer, check_option, check_real, count, why_size
 from gnomon.estimators.ppca import PPCA
 from gnomon.linalg.data import has_gaps
 from gnomon.tools.compare.scoring import (
@@ -23,32 +23,13 @@ from gnomon.tools.compare.scoring import (
     row_splits,
 )
 from gnomon.tools.compare.trials import Settings, chosen_sizes, ended, pooled, score_candidates
+from gnomon.typing import OutputsLike, RowsLike
 
-CRITERIA = ("auto", "likelihood", "evidence", "prediction")
-AXES = {
-    "likelihood": "log likelihood per held-out row",
-    "evidence": "log likelihood less the BIC penalty, per row",
-}
-
-
-class LikelihoodModel(NamedTuple):
-    """A model with a log likelihood, and how many free numbers it has for each feature besides W.
-
-    The loadings are free up to a rotation: d q - q (q - 1) / 2 numbers.
-    """
-
-    make: type
-    noise_per_feature: bool
-
-    def n_parameters(self, d, q):
-        """Number of free parameters: loadings, means and noise variances."""
-        return d * q - q * (q - 1) // 2 + d + (d if self.noise_per_feature else 1)
-
-
-LIKELIHOOD_MODELS = {
-    "PPCA": LikelihoodModel(PPCA, noise_per_feature=False),
-    "factor analysis": LikelihoodModel(FactorAnalysis, noise_per_feature=True),
-}
+CRITERIA = ("auto", "likelihood", "parallel", "prediction")
+LIKELIHOOD_MODELS = {"PPCA": PPCA, "factor analysis": FactorAnalysis}
+# Tables with permuted columns that show what variances are chance, and the share of them that a
+# component must exceed: the usual ones of parallel analysis.
+N_PERMUTED, ABOVE = 20, 0.95
 
 
 class DimensionRow(NamedTuple):
@@ -112,19 +93,19 @@ class DimensionChoice(NamedTuple):
 
 
 def choose_dimension(
-    X,
-    y=None,
+    X: RowsLike,
+    y: OutputsLike = None,
     *,
-    models=None,
-    n_components=None,
-    criterion="auto",
-    cv=5,
-    target="auto",
-    time_limit=None,
-    n_jobs=None,
-    progress="auto",
-    random_state=0,
-):
+    models: Any = None,
+    n_components: Sequence[int] | None = None,
+    criterion: str = "auto",
+    cv: Any = 5,
+    target: str = "auto",
+    time_limit: float | None = None,
+    n_jobs: int | None = None,
+    progress: bool | str = "auto",
+    random_state: int = 0,
+) -> DimensionChoice:
     """Choose the number of components by a criterion against it, for several models.
 
     Parameters
@@ -135,14 +116,15 @@ def choose_dimension(
     y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
         For "prediction": as in `compare`.
     models : sequence, default=None
-        For "likelihood" and "evidence" names among "PPCA" and "factor analysis"; for
-        "prediction" as in `compare`. All that apply by default.
+        For "likelihood" names among "PPCA" and "factor analysis"; for "prediction" as in
+        `compare`. All that apply by default. "parallel" has none.
     n_components : sequence of int, default=None
         Sizes to try; 1, 2, ... up to 10 by default, as far as X allows.
-    criterion : {"auto", "likelihood", "evidence", "prediction"}, default="auto"
-        Log likelihood per held-out row; log likelihood less half the number of parameters times
-        log n (BIC), per row, over the training parts of the splits; or the score of
-        predictions from the embedding. "auto" is "prediction" with y and "likelihood" without.
+    criterion : {"auto", "likelihood", "parallel", "prediction"}, default="auto"
+        Log likelihood per held-out row; parallel analysis, which keeps the leading principal
+        components whose variance exceeds that of the same component in 95 % of 20 tables with
+        permuted columns; or the score of predictions from the embedding. "auto" is "prediction"
+        with y and "likelihood" without.
     cv : int, default=5
         Number of folds.
     target : {"auto", "classes", "numeric", "multilabel"}, default="auto"
@@ -161,7 +143,8 @@ def choose_dimension(
     choice : DimensionChoice
         Gaps in X are filled once for "prediction", by PPCA of all rows.
         ``chosen`` has for each model the smallest size that is as good as its best: within 0.02
-        of it for predictions, within one standard error otherwise; ``reasons`` says so.
+        of it for predictions, within one standard error for likelihoods; ``reasons`` says so.
+        For "parallel" it has the name "principal components", at least one.
 
     See Also
     --------
@@ -190,8 +173,35 @@ def choose_dimension(
         return _by_prediction(X, y, target, models, _sizes(n_components, np.shape(X)), settings)
     X = check_array(X, dtype=(np.float64, np.float32), input_name="X")
     sizes = _sizes(n_components, X.shape)
+    if criterion == "parallel":
+        if models is not None:
+            raise ValueError(f"models == {models!r}; criterion == 'parallel' has none, pass None")
+        return _by_permuted_columns(X, sizes, np.random.default_rng(random_state))
     splits = row_splits(len(X), cv, random_state)
-    return _by_likelihood(X, _likelihood_models(models), sizes, splits, criterion)
+    return _by_likelihood(X, _likelihood_models(models), sizes, splits)
+
+
+def _by_permuted_columns(X, sizes, rng):
+    """Parallel analysis: components that vary more than in tables whose columns are unrelated."""
+    own = _component_variances(X)
+    by_chance = np.array([_component_variances(rng.permuted(X, axis=0)) for _ in range(N_PERMUTED)])
+    limit = np.maximum(np.quantile(by_chance, ABOVE, axis=0), np.finfo(float).tiny)
+    above = np.append(own > limit, False)
+    found = int(np.argmin(above))
+    size = max([q for q in sizes if q <= found], default=sizes[0])
+    name, ratios, sds = "principal components", own / limit, by_chance.std(axis=0) / limit
+    rows = [DimensionRow(name, q, float(ratios[q - 1]), float(sds[q - 1])) for q in sizes]
+    reason = f"{count(found, 'leading component varies', 'leading components vary')} more than in "
+    reason += f"{ABOVE:.0%} of {N_PERMUTED} tables with permuted columns."
+    axis = "variance over that of permuted columns"
+    return DimensionChoice(rows, {name: size}, axis, {name: reason})
+
+
+def _component_variances(X):
+    """Variances of the principal components times the number of rows, largest first."""
+    X = X - X.mean(axis=0, dtype=float)
+    small = X.T @ X if X.shape[1] <= X.shape[0] else X @ X.T
+    return np.linalg.eigvalsh(small)[::-1]
 
 
 def _sizes(n_components, shape):
@@ -211,13 +221,13 @@ def _likelihood_models(models):
     return {name: LIKELIHOOD_MODELS[name] for name in names}
 
 
-def _by_likelihood(X, models, sizes, splits, criterion):
+def _by_likelihood(X, models, sizes, splits):
     values = {name: np.empty((len(sizes), len(splits))) for name in models}
     for s, (train, test) in enumerate(splits):
         seen, unseen = X[train], X[test]
         for name, model in models.items():
             for i, q in enumerate(sizes):
-                values[name][i, s] = _value(model, q, seen, unseen, criterion)
+                values[name][i, s] = model(n_components=q).fit(seen).score(unseen)
     share = len(splits[0][1]) / len(splits[0][0])
     chosen = {name: within_an_error(sizes, values[name], share) for name in models}
     return DimensionChoice(
@@ -227,7 +237,7 @@ def _by_likelihood(X, models, sizes, splits, criterion):
             for q, v in zip(sizes, values[name], strict=True)
         ],
         chosen,
-        AXES[criterion],
+        "log likelihood per held-out row",
         {
             name: f"{q} is the smallest within a standard error of the best."
             for name, q in chosen.items()
@@ -247,13 +257,6 @@ def within_an_error(sizes, values, test_share) -> int:
     lost = values[best] - values
     errors = np.sqrt(lost.var(axis=1, ddof=1) * (1 / values.shape[1] + test_share))
     return sizes[int(np.flatnonzero(means[best] - means <= errors)[0])]
-
-
-def _value(model, q, seen, unseen, criterion):
-    fitted, (n, d) = model.make(n_components=q).fit(seen), seen.shape
-    if criterion == "likelihood":
-        return fitted.score(unseen)
-    return fitted.score(seen) - 0.5 * model.n_parameters(d, q) * np.log(n) / n
 
 
 def _by_prediction(X, y, target, models, sizes, settings):
@@ -280,4 +283,4 @@ def _filled(X, q, until):
 
 def _scored_row(kind, key, sums):
     low, high = interval(kind, sums)
-    return DimensionRow(*key, mean_score(kind, sums), (high - low) / (2 * 1.96))
+    return DimensionRow(*key, mean_score(kind, sums), (high - low) / (2 * 1.96))  # type: ignore[call-arg]

@@ -12,7 +12,7 @@ import stat
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
@@ -96,7 +96,7 @@ class ModelFile(NamedTuple):
             )
 
 
-def save(model, path, *, notes=None):
+def save(model: Any, path: str | Path, *, notes: Any = None) -> Path:
     """Write a fitted model to a file that `load` reads without running code from it.
 
     The file is written whole or not at all: an older file at ``path`` is replaced in one step,
@@ -156,7 +156,7 @@ def save(model, path, *, notes=None):
     return write_atomically(path, content)
 
 
-def load(path):
+def load(path: str | Path) -> Any:
     """Read a model that `save` or ``gnomon fit`` wrote.
 
     Only gnomon's own classes and those of scikit-learn that are on a list are built, and only

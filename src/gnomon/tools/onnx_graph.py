@@ -55,7 +55,7 @@ class Affine(NamedTuple):
     offset: np.ndarray
 
 
-def to_onnx(model, path=None, *, dtype="float64"):
+def to_onnx(model: Any, path: str | Path | None = None, *, dtype: str = "float64") -> Any:
     """A fitted linear model, or a pipeline of affine steps with one, as an ONNX graph.
 
     The graph takes rows ``X`` and gives ``coordinates``, what `transform` gives, and where the
@@ -140,9 +140,15 @@ class Graph:
         """Shares of every row that sum to one."""
         return self.add("Softmax", odds, axis=1)
 
-    def mean_of(self, first, second) -> str:
-        """The mean of two values."""
-        return self.add("Mul", self.add("Add", first, second), np.array(0.5))
+    def mixed(self, own, other, share) -> str:
+        """The sum of two values, of which the other has this share."""
+        own = self.add("Mul", own, np.array(1.0 - share))
+        part = (
+            share * other
+            if isinstance(other, np.ndarray)
+            else self.add("Mul", other, np.array(share))
+        )
+        return self.add("Add", own, part)
 
     def normal_cdf(self, value) -> str:
         """The standard normal distribution function; onnxruntime has Erf in single precision."""
@@ -226,13 +232,7 @@ def _write_sppca(model, graph, rows, places):
         raise ValueError("model uses links, which a graph of single rows cannot; fit without links")
     coding, d = model.target_coding_, model.n_features_in_
     if coding.kind == "classes":
-        odds = _affine_of(lambda X: _log_odds(model, X), d)
-        own, head = graph.softmax(graph.affine(rows, odds)), model.class_head_
-        if head is not None:
-            offset = head.intercept - model.mean_ @ head.coef
-            linear = graph.affine(rows, Affine(head.coef, offset))
-            own = graph.mean_of(own, graph.softmax(linear))
-        graph.classes(own, model.classes_)
+        graph.classes(_sppca_chances(model, graph, rows), model.classes_)
     elif coding.kind == "multilabel":
         scores = _affine_of(lambda X: model.predict_distribution(X).mean, d)
         graph.labels(graph.affine(rows, scores), len(scores.offset))
@@ -240,20 +240,35 @@ def _write_sppca(model, graph, rows, places):
         _write_numbers(model, graph, rows, places)
 
 
+def _sppca_chances(model, graph, rows):
+    """The model's own probabilities, those of its head, and the shares of the classes."""
+    odds = _affine_of(lambda X: _log_odds(model, X), model.n_features_in_)
+    chances, head = graph.softmax(graph.affine(rows, odds)), model.class_head_
+    if head is not None:
+        offset = head.intercept - model.mean_ @ head.coef
+        linear = graph.affine(rows, Affine(head.coef, offset))
+        chances = graph.mixed(chances, graph.softmax(linear), head.say)
+    shares = getattr(model, "class_shares_", None)
+    return chances if shares is None else graph.mixed(chances, shares, model.class_doubt_)
+
+
 def _log_odds(model, X):
     """Log odds (n, C) of the classes by the Gaussian prediction of their codes."""
     mean = model.target_mean_ + (X - model.mean_) @ model.coef_
-    return gaussian_log_odds(mean, model.target_covariance_, contrasts(len(model.classes_)))
+    odds = gaussian_log_odds(mean, model.target_covariance_, contrasts(len(model.classes_)))
+    shares = getattr(model, "class_shares_", None)
+    return odds if shares is None or model.supervision_ == "likelihood" else odds + np.log(shares)
 
 
 def _write_numbers(model, graph, rows, places):
     """Expected values of one or several numbers."""
     shape = model.predict(np.zeros((1, model.n_features_in_))).shape
     function = _affine_of(lambda X: model.predict(X).reshape(len(X), -1), model.n_features_in_)
-    values, width = graph.affine(rows, function), len(function.offset)
+    values = graph.affine(rows, function)
     if len(shape) == 1:
-        values, width = graph.add("Reshape", values, np.array([-1])), None
-    graph.output("prediction", values, width)
+        graph.output("prediction", graph.add("Reshape", values, np.array([-1])))
+    else:
+        graph.output("prediction", values, len(function.offset))
 
 
 def _write_dcagm(model, graph, rows, places):
@@ -270,7 +285,10 @@ def _write_dcagm(model, graph, rows, places):
     shares = graph.softmax(graph.add("Add", graph.add("Mul", squares, np.array(-0.5)), weights))
     chances = graph.add("MatMul", shares, np.eye(len(model.classes_))[own])
     if model.class_head_ is not None:
-        chances = graph.mean_of(chances, graph.softmax(graph.affine(places, _as_affine(model))))
+        head = graph.softmax(graph.affine(places, _as_affine(model)))
+        chances = graph.mixed(chances, head, model.class_head_.say)
+    doubt = getattr(model, "class_doubt_", 0.0)
+    chances = graph.mixed(chances, model.class_weights_, doubt)
     graph.classes(chances, model.classes_)
 
 

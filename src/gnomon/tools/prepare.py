@@ -10,6 +10,7 @@ from sklearn.utils import get_tags
 
 import gnomon
 from gnomon.estimators import NEIGHBOURS, count, kind_of, labelled_rows
+from gnomon.estimators.neighbour_layout import LAYOUTS, NeighbourLayout
 from gnomon.exceptions import ModelFileError, TableError
 from gnomon.linalg.data import has_gaps
 from gnomon.tools import modelfile
@@ -49,6 +50,7 @@ class Question(NamedTuple):
     supervision: float | str | None = None
     scale: str = "auto"
     seed: int = 0
+    layout: str = LAYOUTS[0]
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -96,6 +98,7 @@ class SavedModel(NamedTuple):
     asked: Question
     reading: Reading = Reading()
     notes: Mapping = MappingProxyType({})
+    layout: NeighbourLayout | None = None
 
     @property
     def kinds(self) -> dict[str, str]:
@@ -104,8 +107,15 @@ class SavedModel(NamedTuple):
         return {f.column: "text" if f.kind == "category" else f.kind for f in features}
 
 
+def check_layout(layout):
+    """Refuse a layout that there is not; None is none asked for."""
+    if layout is not None and layout not in LAYOUTS:
+        raise TableError(f"--layout {layout!r}; accepted are {', '.join(LAYOUTS)}")
+
+
 def read_question(asked) -> Question:
     """The options of a command as a `Question`, checked."""
+    check_layout(asked.get("layout"))
     for name, options in (("task", TASKS), ("scale", SCALES)):
         if asked[name] not in options:
             raise TableError(f"--{name} {asked[name]!r}; accepted are {', '.join(options)}")
@@ -180,7 +190,7 @@ def prepare(table: Table, asked: Question, note) -> PreparedTable:
     for name, values in target_columns(asked, y).items():
         _check_variety(table, asked, name, values, kind, note)
     chunks = None if asked.chunks is None else _chunk_ids(table, asked.chunks)
-    links = None if asked.links is None else _read_links(asked.links, ids)
+    links = None if asked.links is None else _read_links(asked.links, ids, note)
     gaps = gap_counts(recipe, X)
     return PreparedTable(X, y, kind, ids, chunks, links, recipe, gaps, table.reading)
 
@@ -242,19 +252,24 @@ def graph_of(saved: SavedModel, path, ids, note) -> Graph | None:
     ids = [str(name) for name in ids]
     known = {name: place for place, name in enumerate(nodes)}
     every = [*nodes, *(name for name in ids if name not in known)]
-    links = _read_links(path, every)
+    links = _read_links(path, every, note)
     known = {name: place for place, name in enumerate(every)}
     return Graph(links, np.array([known[name] for name in ids]))
 
 
-def save_fit(model, path, ready: PreparedTable, asked: Question, facts=None):
-    """The model file with the rule for its tables, what the target was taken for, and facts."""
+def save_fit(model, path, ready: PreparedTable, asked: Question, facts=None, layout=None):
+    """The model file with the rule for its tables, what the target was taken for, and facts.
+
+    The picture of the fit, on which other rows are placed, is kept where it is a `layout`.
+    """
     links = None if asked.links is None else str(asked.links)
     question = asked._replace(links=links, task=ready.kind or asked.task)._asdict()
     notes: dict = {"recipe": ready.recipe.to_notes(), "question": question}
     notes |= {"reading": ready.reading.lasting(), "fit": facts or {}}
     if isinstance(ready.links, gnomon.Links):
         notes["nodes"] = [str(name) for name in ready.ids]
+    if layout is not None:
+        notes["layout"] = layout
     return modelfile.save(model, path, notes=notes)
 
 
@@ -275,12 +290,23 @@ def saved_model(model, notes) -> SavedModel:
     """A model and the notes of its file, whose rule for tables is checked."""
     try:
         recipe, asked = Recipe.from_notes(notes["recipe"]), _question(notes["question"])
-        reading = _reading(notes.get("reading", {}))
+        reading, layout = _reading(notes.get("reading", {})), _layout(notes.get("layout"))
         if getattr(model, "n_features_in_", len(recipe.names)) != len(recipe.names):
             raise ValueError("the rule has another number of features than the model")
     except (TypeError, KeyError, AttributeError, ValueError) as error:
         raise ModelFileError("holds a rule for tables that cannot be read") from error
-    return SavedModel(model, recipe, asked, reading, notes)
+    return SavedModel(model, recipe, asked, reading, notes, layout)
+
+
+def _layout(layout):
+    """The layout of a file, checked; most have none."""
+    if layout is None:
+        return None
+    rows, positions = layout.rows_, layout.positions_
+    arrays = isinstance(layout, NeighbourLayout) and isinstance(rows, np.ndarray)
+    if not arrays or rows.ndim != 2 or np.shape(positions) != (len(rows), 2):
+        raise ValueError("a layout has rows without positions")
+    return layout
 
 
 def _question(notes) -> Question:
@@ -443,7 +469,7 @@ def _chunk_ids(table, name):
     return np.array([numbers.get(text, -1) for text in texts])
 
 
-def _read_links(path, ids):
+def _read_links(path, ids, note):
     if path == NEIGHBOURS:
         return NEIGHBOURS
     edges = open_table(path)
@@ -461,7 +487,11 @@ def _read_links(path, ids):
             "rows are named by --id, or numbered from 1"
         )
     weights = _link_weights(edges) if len(edges.names) > 2 else None
-    pairs = list(zip(*ends, strict=True))
+    pairs = [pair for pair in zip(*ends, strict=True) if pair[0] != pair[1]]
+    if len(pairs) < len(ends[0]):
+        own = len(ends[0]) - len(pairs)
+        note(f"{count(own, 'link')} of a row with itself in {path} left out")
+        weights = None if weights is None else weights[np.not_equal(*map(np.asarray, ends))]
     return gnomon.Links.from_edges(pairs, nodes=ids, weights=weights)
 
 

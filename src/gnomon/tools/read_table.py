@@ -1,32 +1,35 @@
 """Tables for models in Python, prepared as the command line prepares them."""
 
 import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 
 def read_table(
-    path,
+    path: str | Path,
     *,
-    target=None,
-    task="auto",
-    unlabelled=None,
-    id=None,
-    ignore=(),
-    links=None,
-    chunks=None,
-    scale="auto",
-    fill_gaps=False,
-    model=None,
-    encoding=None,
-    separator=None,
-    decimal=None,
-    thousands=None,
-    na=(),
-    censored=None,
-    dayfirst=None,
-    sheet=None,
-    transpose=None,
-    max_growth=None,
-):
+    target: str | Sequence[str] | None = None,
+    task: Any = "auto",
+    unlabelled: Any = None,
+    id: Any = None,
+    ignore: Any = (),
+    links: str | Path | None = None,
+    chunks: str | None = None,
+    scale: str = "auto",
+    fill_gaps: Any = False,
+    model: Any = None,
+    encoding: Any = None,
+    separator: Any = None,
+    decimal: Any = None,
+    thousands: Any = None,
+    na: Any = (),
+    censored: Any = None,
+    dayfirst: Any = None,
+    sheet: Any = None,
+    transpose: Any = None,
+    max_growth: Any = None,
+) -> Any:
     r"""Read a table from a file as ``gnomon fit`` reads it: a matrix, a target, names of the rows.
 
     Numbers are centred and divided by their standard deviations, dates become days, texts with

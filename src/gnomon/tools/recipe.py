@@ -189,7 +189,7 @@ class Tally:
             p = np.array([self.levels[level] for level in levels[1:]]) / self.n
             sd = np.sqrt(p * (1 - p) * len(p)) if scaled else np.ones(len(p))
             return Feature(name, "category", levels, p, sd)
-        sd = np.sqrt(self.m2 / self.n) if scaled else 1.0
+        sd = np.sqrt(self.m2 / self.n) if scaled else 1.0  # type: ignore[assignment]
         seen = (float(self.low), float(self.high), self.whole, self.boolean)
         return Feature(name, self.kind, [], np.array([self.mean]), np.array([sd]), *seen)
 
@@ -420,7 +420,7 @@ def _apply_matrix(recipe, table):
     if recipe.matrix_scale is None:
         return X
     if sparse.issparse(X):
-        return sparse.csr_array(X @ sparse.diags_array(1 / recipe.matrix_scale))
+        return sparse.csr_array(X @ sparse.diags_array(1 / recipe.matrix_scale))  # type: ignore[operator]
     return (X - recipe.matrix_center) / recipe.matrix_scale
 
 

@@ -1,12 +1,16 @@
 """Neighbours by angle in a projection, and how many of them share the class of the query."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gnomon.displays.retrieval import ROWS_AT_ONCE, average_precision, nearest
 from gnomon.linalg.data import slices
+from gnomon.typing import RowsLike
 
 
-def retrieve(estimator, queries, gallery, *, k=10):
+def retrieve(estimator: Any, queries: RowsLike, gallery: RowsLike, *, k: int = 10) -> np.ndarray:
     """Rows of a gallery that lie nearest to each query, by cosine in the projection.
 
     Parameters
@@ -38,7 +42,13 @@ def retrieve(estimator, queries, gallery, *, k=10):
     return np.concatenate([nearest(Z[rows], found, k) for rows in slices(len(Z), ROWS_AT_ONCE)])
 
 
-def retrieval_score(estimator, queries, query_labels, gallery, gallery_labels):
+def retrieval_score(
+    estimator: Any,
+    queries: RowsLike,
+    query_labels: ArrayLike,
+    gallery: RowsLike,
+    gallery_labels: ArrayLike,
+) -> float:
     """Mean average precision of ranking a gallery by cosine.
 
     Every query ranks the whole gallery, as in [1]_; rows of its own class are relevant. Queries

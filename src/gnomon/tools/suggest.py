@@ -18,7 +18,7 @@ with a K that is zero but for a row itself it would be the margin.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.spatial import KDTree
@@ -27,10 +27,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from gnomon.estimators import as_array, check_integer, check_option, labelled_rows, n_rows
 from gnomon.estimators.sppca import SPPCA
+from gnomon.typing import OutputsLike, RowsLike, SeedLike
 
 # Rows that are looked at, and stood for, where there are more: drawn at random, so many are as
-# good, and what they are to each other is known within 20 ms.
-MOST_CANDIDATES = 1500
+# good, and what they are to each other is known within 10 ms.
+MOST_CANDIDATES = 1000
 # Principal coordinates that are the content of a row, and the neighbour that says what is near.
 CONTENT, NEIGHBOUR = 20, 10
 # Rows whose neighbours say how far is near; the median of more is the same.
@@ -82,7 +83,15 @@ class Pick(NamedTuple):
     reason: str
 
 
-def suggest(model, X, y=None, *, n=10, rule="representative", random_state=0):
+def suggest(
+    model: Any,
+    X: RowsLike,
+    y: OutputsLike = None,
+    *,
+    n: int = 10,
+    rule: str = "representative",
+    random_state: SeedLike = 0,
+) -> list[Suggestion]:
     """Rows to label next, chosen by a stated rule, with the reason of each.
 
     Parameters
@@ -104,7 +113,7 @@ def suggest(model, X, y=None, *, n=10, rule="representative", random_state=0):
         "density" weighs the margin by how many rows are about, "coverage" takes the row
         farthest from all labelled ones on the map, "random" draws.
     random_state : int, Generator or None, default=0
-        Draws of "random", and of the 1,500 rows that are looked at where there are more.
+        Draws of "random", and of the 1,000 rows that are looked at where there are more.
 
     Returns
     -------

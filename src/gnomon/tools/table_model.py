@@ -6,6 +6,7 @@ Data frames become the same Arrow columns that files become, and go the same way
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
@@ -40,6 +41,9 @@ class TableModel:
         What was asked of the table: target, names of the rows, and so on.
     notes : dict
         All that the file holds beside the model.
+    layout : NeighbourLayout or None
+        Of a fit with ``--layout neighbours`` the picture: ``model.layout.transform`` places
+        what ``model.transform`` gives.
 
     See Also
     --------
@@ -64,21 +68,21 @@ class TableModel:
     [1.0, 2.0, 4.0, 4.0, 3.0]
     """
 
-    def __init__(self, saved):
+    def __init__(self, saved: Any) -> None:
         self._saved = saved
 
     @property
-    def model(self):
+    def model(self) -> Any:
         """The estimator alone."""
         return self._saved.model
 
     @property
-    def recipe(self):
+    def recipe(self) -> Any:
         """The rule for tables."""
         return self._saved.recipe
 
     @property
-    def question(self):
+    def question(self) -> Any:
         """What was asked of the table."""
         return self._saved.asked
 
@@ -86,6 +90,11 @@ class TableModel:
     def notes(self) -> dict:
         """All that the file holds beside the model."""
         return self._saved.notes
+
+    @property
+    def layout(self):
+        """The layout of its rows by their neighbours, on which others are placed, or None."""
+        return self._saved.layout
 
     @property
     def classes_(self) -> np.ndarray:
@@ -100,7 +109,7 @@ class TableModel:
         return f"TableModel({type(self.model).__name__}{what}, of the columns {shown})"
 
     @_model_has("transform")
-    def transform(self, table, **options):
+    def transform(self, table: Any, **options: Any) -> np.ndarray:
         """Place the rows of a table in the picture.
 
         Parameters
@@ -118,7 +127,7 @@ class TableModel:
         return self.model.transform(self._rows(table), **options)
 
     @_model_has("predict")
-    def predict(self, table, **options):
+    def predict(self, table: Any, **options: Any) -> Any:
         """Predict the target of the rows of a table.
 
         Parameters
@@ -136,7 +145,7 @@ class TableModel:
         return self.model.predict(self._rows(table), **options)
 
     @_model_has("predict_proba")
-    def predict_proba(self, table):
+    def predict_proba(self, table: Any) -> np.ndarray:
         """Predict the probabilities of the classes.
 
         Parameters
@@ -152,7 +161,7 @@ class TableModel:
         return self.model.predict_proba(self._rows(table))
 
     @_model_has("posterior")
-    def posterior(self, table, **options):
+    def posterior(self, table: Any, **options: Any) -> Any:
         """Coordinates with their covariances.
 
         Parameters
@@ -170,7 +179,7 @@ class TableModel:
         return self.model.posterior(self._rows(table), **options)
 
     @_model_has("score")
-    def score(self, table) -> float:
+    def score(self, table: Any) -> float:
         """The model's score on the rows of a table, by the target in it if there was one.
 
         Parameters
@@ -198,7 +207,7 @@ class TableModel:
         return self.model.score(X, ready.y)
 
     @_model_has("impute")
-    def impute(self, table, *, return_std=False, within_range=True):
+    def impute(self, table: Any, *, return_std: bool = False, within_range: bool = True) -> Any:
         """Fill the gaps of a table in its own units.
 
         Columns keep their types: dates stay dates, true and false and categories stay what they
@@ -232,7 +241,7 @@ class TableModel:
         columns = write.imputed_columns(self.recipe, opened, filled, with_sureness=return_std)
         return frames.as_pandas(columns)
 
-    def get_feature_names_out(self, input_features=None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the coordinates.
 
         Parameters

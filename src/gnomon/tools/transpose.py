@@ -50,7 +50,7 @@ def _turned_texts(table, turned_table, wanted):
 def _turned_columns(names, samples):
     """Rows of numbers as columns of numbers, the others as texts."""
     values, odd = zip(*map(_numbers, samples), strict=True)
-    X, odd = np.column_stack(values), np.column_stack(odd).any(axis=1)
+    X, odd = np.column_stack(values), np.column_stack(odd).any(axis=1)  # type: ignore[assignment]
     columns = {name: pa.array(row, from_pandas=True) for name, row in zip(names, X, strict=True)}
     places = np.flatnonzero(odd)
     texts = np.column_stack([as_texts(column.take(places)) for column in samples])

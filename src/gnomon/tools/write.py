@@ -69,11 +69,18 @@ def make_folder(out) -> Path:
     return folder
 
 
-def clear(folder):
-    """Remove what an earlier fit left: it is not of the model that is written now."""
-    if (folder / MODEL).exists():
-        for name in (*TABLES, REPORT):
-            (folder / name).unlink(missing_ok=True)
+def earlier_results(folder) -> list[Path]:
+    """The files that an earlier fit left in a folder; none where its model is not there."""
+    if not (folder / MODEL).exists():
+        return []
+    return [path for name in (*TABLES, REPORT) if (path := folder / name).exists()]
+
+
+def remove(paths, written):
+    """Remove what an earlier fit left, but those that are written anew: it is of another model."""
+    for path in paths:
+        if str(path) not in written:
+            path.unlink(missing_ok=True)
 
 
 def check_apart(out, *inputs):
@@ -146,8 +153,17 @@ def _part_of(graph, rows) -> dict:
     return {} if graph is None else graph.of(rows)
 
 
-def embedding_batches(model, X, ids, target=None, graph=None):
-    """Names of the rows, coordinates, their standard deviations, and the target if given."""
+def coordinates(model, X, graph=None) -> np.ndarray:
+    """Coordinates (n, q) of all rows, part by part."""
+    parts = row_batches(X.shape[0])
+    return np.vstack([model.transform(X[part], **_part_of(graph, part)) for part in parts])
+
+
+def embedding_batches(model, X, ids, target=None, graph=None, layout=None):
+    """Names of the rows, coordinates, their standard deviations, and the target if given.
+
+    With a layout, two columns say where it has each row.
+    """
     # As a whole: a part without a label would have another type than the rest.
     target = {name: _arrow(values) for name, values in (target or {}).items()}
     for part in row_batches(X.shape[0]):
@@ -157,6 +173,9 @@ def embedding_batches(model, X, ids, target=None, graph=None):
         if covariance is not None:
             sd = np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
             columns |= {f"sd{j + 1}": sd[:, j] for j in range(Z.shape[1])}
+        if layout is not None:
+            places = layout.transform(Z)
+            columns |= {f"layout{j + 1}": places[:, j] for j in range(2)}
         yield columns | {_free(name, columns): values[part] for name, values in target.items()}
 
 

@@ -7,6 +7,7 @@ from gnomon.linalg.data import Matrix
 from gnomon.models.bsdr.inputs import (
     DualRidge,
     GramRidge,
+    gap_variances,
     gram_or_dual_ridge,
     latent_variances,
     loading_variances,
@@ -14,6 +15,7 @@ from gnomon.models.bsdr.inputs import (
     read_inputs,
     spectral_ridge,
 )
+from gnomon.models.gaussian import filling
 
 NOISE, q = 0.7, 3
 
@@ -128,6 +130,19 @@ def test_variances_of_loadings_and_rows_are_those_of_the_dense_inverse(X, rng, k
     assert_allclose(found, expected)
     forms = np.stack([np.einsum("ia,ab,ib->i", standard, S, standard) for S in dense], axis=1)
     assert_allclose(latent_variances(inputs, phi, q, Matrix(X)), NOISE + forms)
+
+
+@pytest.mark.parametrize("kind", ["entry", "column", "row"])
+def test_gaps_add_the_expected_forms_of_what_is_unseen(X, rng, kind):
+    inputs, _ = read_inputs(Matrix(X), kind, NOISE, True)
+    d = X.shape[1]
+    phi = rng.uniform(0.5, 2, {"entry": (d, q), "column": q, "row": d}[kind])
+    full = np.broadcast_to(phi[:, None] if kind == "row" else phi, (d, q))
+    known, holed = filling.learn(X), np.where(rng.random(X.shape) < 0.4, np.nan, X)
+    dense = dense_covariances((X - X.mean(axis=0)) / X.std(axis=0), full)
+    unseen, pattern = filling.covariances(known, holed, np.diag(inputs.factors))
+    expected = [[np.trace(S @ C) for S in dense] for C in unseen[pattern]]
+    assert_allclose(gap_variances(inputs, phi, q, known, holed), expected)
 
 
 def test_directions_of_rounding_are_left_out(rng):

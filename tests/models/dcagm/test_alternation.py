@@ -8,6 +8,7 @@ from scipy.stats import multivariate_normal, ortho_group
 from gnomon.linalg.data import Matrix
 from gnomon.models.dcagm import alternation, rows
 from gnomon.models.dcagm.alternation import (
+    PRIOR_SCALE,
     SHRINKAGE,
     Model,
     data_terms,
@@ -20,7 +21,7 @@ from gnomon.models.dcagm.alternation import (
     step,
 )
 from gnomon.models.dcagm.mixture import class_densities, log_joint, moved, whiten
-from gnomon.models.dcagm.rows import Sample, arrange
+from gnomon.models.dcagm.rows import WRONG_MEMBERS, Sample, arrange
 from gnomon.models.dcagm.start import start_at
 
 n, d, q = 60, 5, 2
@@ -84,7 +85,8 @@ def test_objective_is_the_sum_of_its_terms_computed_row_by_row(sample, make_mixt
     )
     for g in range(5):
         own = np.flatnonzero(chunks == g)
-        expected += MODEL.chunk_weight * np.log(np.prod(given[:, own] ** w[own], axis=1).sum())
+        reported = (1 - WRONG_MEMBERS) * given[:, own] + WRONG_MEMBERS / len(given)
+        expected += MODEL.chunk_weight * np.log(np.prod(reported ** w[own], axis=1).sum())
     assert_allclose(value_at(P, mixture, arrange(sample)), expected, rtol=1e-10)
 
 
@@ -162,7 +164,8 @@ def test_em_likelihood_is_the_one_computed_row_by_row(sample, make_mixture):
     expected += MODEL.em_weight * w[alone] @ np.log(p[:, alone].sum(axis=0))
     for g in range(5):
         own = np.flatnonzero(chunks == g)
-        given = np.prod((p[:, own] / mixture.alpha[:, None]) ** w[own], axis=1)
+        members = (1 - WRONG_MEMBERS) * p[:, own] / mixture.alpha[:, None]
+        given = np.prod((members + WRONG_MEMBERS * p[:, own].sum(axis=0)) ** w[own], axis=1)
         expected += MODEL.em_weight * np.log(mixture.alpha @ given)
     assert_allclose(em_step(mixture, rows.project(np.eye(d, q)), rows, MODEL)[1], expected)
 
@@ -261,9 +264,9 @@ def test_a_vanished_direction_still_has_a_prior(sample):
     Z = rows.project(np.eye(d, q)) * [1.0, 0.0]
     prior = prior_of(Z, rows, MODEL._replace(as_printed=True))
     assert prior.points == 4
-    assert_allclose(prior.covariance[0, 0], 0.05 * rows.covariance(Z)[0, 0], rtol=1e-6)
+    assert_allclose(prior.covariance[0, 0], PRIOR_SCALE * rows.covariance(Z)[0, 0], rtol=1e-6)
     assert_allclose(prior.covariance[1, 1] / prior.covariance[0, 0], 1e-8)
-    assert_allclose(prior_of(Z, rows, MODEL).covariance, 0.05 * np.eye(2))
+    assert_allclose(prior_of(Z, rows, MODEL).covariance, PRIOR_SCALE * np.eye(2))
 
 
 def test_blocks_of_rows_do_not_change_the_values(sample, make_mixture, monkeypatch):

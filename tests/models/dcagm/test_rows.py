@@ -21,6 +21,10 @@ TERMS = {
     "label in EM": lambda L, log_alpha: known.label_and_row(L, LABELS, WEIGHTS),
     "row": lambda L, log_alpha: known.row_density(L, WEIGHTS),
     "chunk": lambda L, log_alpha: known.chunk_given_rows(L, STARTS, WEIGHTS),
+    "doubtful chunk": lambda L, log_alpha: known.chunk_given_rows(L, STARTS, WEIGHTS, 0.2),
+    "doubtful chunk in EM": lambda L, log_alpha: known.chunk_density(
+        L, STARTS, WEIGHTS, log_alpha, 0.2
+    ),
     "chunk in EM": lambda L, log_alpha: known.chunk_density(L, STARTS, WEIGHTS, log_alpha),
     "ratio": lambda L, log_alpha: known.chunk_ratio(L, STARTS, WEIGHTS, log_alpha),
 }
@@ -48,12 +52,36 @@ def test_ratio_3_is_no_probability_and_grows_without_bound():
     assert np.exp(known.chunk_given_rows(rare, chunk, weights).value) <= 1
 
 
-def test_chunk_of_one_is_an_unlabelled_row(rng):
+@pytest.mark.parametrize("wrong", [0.0, 0.3])
+def test_chunk_of_one_is_an_unlabelled_row(rng, wrong):
     L, w = rng.standard_normal((3, 7)), np.ones(7)
-    chunks = known.chunk_density(L, np.arange(7), w, np.log([0.2, 0.3, 0.5]))
-    for ours, expected in zip(chunks, known.row_density(L, w), strict=True):
-        assert_allclose(ours, expected, rtol=1e-14)
-    assert abs(known.chunk_given_rows(L, np.arange(7), w).value) < 1e-14
+    chunks = known.chunk_density(L, np.arange(7), w, np.log([0.2, 0.3, 0.5]), wrong)
+    # The class of a chunk and that of a stray row are drawn both: alpha counts one row more.
+    n_terms = 2 if wrong else 3
+    for ours, expected in zip(chunks[:n_terms], known.row_density(L, w), strict=False):
+        assert_allclose(ours, expected, rtol=1e-12)
+    assert abs(known.chunk_given_rows(L, np.arange(7), w, wrong).value) < 1e-14
+
+
+def test_a_doubtful_chunk_is_the_sum_over_who_is_a_member(rng):
+    alpha, wrong = np.array([0.2, 0.3, 0.5]), 0.3
+    given = rng.standard_normal((3, 3))
+    L, chunk, ones = given + np.log(alpha)[:, None], np.array([0]), np.ones(3)
+    density, anywhere = np.exp(given), np.exp(L).sum(axis=0)
+    expected = 0.0
+    for who in np.ndindex(2, 2, 2):
+        share = np.prod([wrong if w else 1 - wrong for w in who])
+        of_class = [np.prod(np.where(who, anywhere, density[c])) for c in range(3)]
+        expected += share * alpha @ of_class
+    found = known.chunk_density(L, chunk, ones, np.log(alpha), wrong)
+    assert_allclose(np.exp(found.value), expected)
+
+
+def test_one_row_elsewhere_hardly_moves_a_doubtful_chunk():
+    far = np.log(np.array([[0.5, 0.5, 0.5, 1e-30], [1e-30, 1e-30, 1e-30, 0.5]]))
+    term = known.chunk_given_rows(far, np.array([0]), np.ones(4), 0.1)
+    assert term.value > np.log(0.05) + 3 * np.log(0.94)
+    assert np.abs(term.parts).max() < 1e-10
 
 
 def test_chunks_of_one_do_not_change_the_arrangement(sample):

@@ -112,11 +112,26 @@ def test_leading_axes_span_the_adjacency(rng):
 
 def test_nearest_rows_are_the_nearest(rng):
     F, anchors = rng.standard_normal((30, 3)), rng.standard_normal((20, 3))
-    S = graph.nearest(F, anchors, 4).toarray()
+    S = graph.means_of(graph.nearest(F, anchors, 4), len(anchors)).toarray()
     distances = np.linalg.norm(F[:, None] - anchors, axis=2)
     for row, distance in zip(S, distances, strict=True):
         assert set(np.flatnonzero(row)) == set(np.argsort(distance)[:4])
     assert_allclose(S.sum(axis=1), 1)
+
+
+def test_smaller_neighbourhoods_are_the_first_of_larger_ones(rng):
+    F, anchors = rng.standard_normal((30, 3)), rng.standard_normal((20, 3))
+    distances = np.linalg.norm(F[:, None] - anchors, axis=2)
+    assert_allclose(graph.nearest(F, anchors, 7)[:, :3], np.argsort(distances, axis=1)[:, :3])
+
+
+def test_a_sample_has_the_wanted_rows_first(rng):
+    wanted = np.arange(50) % 10 == 0
+    found = links._sample(50, 12, rng, wanted)
+    assert len(found) == 12
+    assert set(np.flatnonzero(wanted)) <= set(found)
+    assert set(links._sample(50, 3, rng, wanted)) <= set(np.flatnonzero(wanted))
+    assert_allclose(links._sample(5, 12, rng), np.arange(5))
 
 
 def clustered(rng, n=300):
@@ -139,11 +154,12 @@ def test_the_graph_of_nearest_rows_is_used_where_it_serves(rng):
 
 
 def test_many_rows_are_stood_for_by_a_sample(rng, monkeypatch):
-    monkeypatch.setattr(links, "MOST_ANCHORS", 100)
-    X, labels = clustered(rng)
-    Y = (1.0 - 2 * labels)[:, None]
-    found, E = links.learn_neighbours(
-        X, Outputs(Y, np.ones((300, 1), dtype=bool), labels), None, settings()
-    )
-    assert len(found.coordinates) == 100
-    assert_allclose(links.expand(found, X, links.Place(sparse.csr_array((300, 300)), None)), E)
+    monkeypatch.setattr(links, "MOST_ANCHORS", 150)
+    monkeypatch.setattr(links, "MOST_TRIED", 400)
+    X, labels = clustered(rng, 600)
+    known = np.arange(600) % 10 < 3
+    Y = np.where(known, 1.0 - 2 * labels, 0.0)[:, None]
+    outputs = Outputs(Y, known[:, None], np.where(known, labels, -1))
+    found, E = links.learn_neighbours(X, outputs, None, settings())
+    assert len(found.coordinates) == 150
+    assert_allclose(links.expand(found, X, links.Place(sparse.csr_array((600, 600)), None)), E)

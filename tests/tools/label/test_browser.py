@@ -378,6 +378,21 @@ def test_an_image_and_a_text_are_on_the_card(show, begin, tmp_path):
     assert errors(page) == []
 
 
+def test_rows_whose_text_has_a_word_are_found_and_labelled_at_once(show, begin):
+    texts = [f"{'refund please' if i % 9 == 4 else 'thank you'}, {i}" for i in range(90)]
+    opened, _ = begin({"text": "note"}, note=texts)
+    page = show(opened.url)
+    page.find_element(By.ID, "search").send_keys("refund")
+    until(lambda: "Select all 10" in text_of(page, "found"))
+    page.find_element(By.XPATH, "//ul[@id='found']//button[text()='Select all 10']").click()
+    until(lambda: text_of(page, "chosen-count").startswith("10 rows"))
+    press(page, "2")
+    until(lambda: [i for i, name in enumerate(labels_of(opened)) if name == "bee"])
+    found = {i for i, name in enumerate(labels_of(opened)) if name == "bee"}
+    assert found >= set(range(4, 90, 9))
+    assert errors(page) == []
+
+
 def test_hostile_names_are_text_and_nothing_else(show, write_table, open_rows, tmp_path, hostile):
     ids = [f"{hostile[i % len(hostile)]} {i}" for i in range(90)]
     path, _ = write_table(

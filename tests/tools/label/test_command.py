@@ -29,7 +29,7 @@ def run(write_table, tmp_path, monkeypatch):
         (["--target", "kind", "--classes", "a,,b"], "a class without a name"),
         (["--target", "kind", "--scale", "big"], "--scale 'big'"),
         (["--target", "kind", "--out", "table.csv"], "is a file"),
-        (["--target", "kind", "--model", "umap"], "umap"),
+        (["--target", "kind", "--model", "umap"], "model == 'umap'"),
         ([], "--target"),
     ],
 )

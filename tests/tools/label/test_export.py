@@ -98,3 +98,19 @@ def test_one_class_alone_is_a_map_of_the_rows(tmp_path, rng):
     files = export(session)
     session.close()
     assert [path.name for path in files] == ["labels.csv", "model.gnomon", "report.html"]
+
+
+@pytest.mark.filterwarnings("ignore:DCAGM takes no gaps")
+@pytest.mark.parametrize("model", ["DCAGM", "KernelSPPCA"])
+def test_another_model_is_written_as_well(write_table, open_rows, tmp_path, model):
+    path, truth = write_table(tmp_path)
+    session = open_session(open_rows(path), tmp_path / "out", model=model)
+    for row in range(20, 40):
+        session.act({"do": "label", "rows": [row], "name": str(truth[row])})
+    session.act({"do": "together", "rows": [50, 53]})
+    session.state = session.learner.update(session.record.labels, session.record.chunks)
+    file = export(session)[1]
+    session.close()
+    found = gnomon.load(file)
+    assert type(found.model).__name__ == model
+    assert np.mean(found.predict(path) == truth) > 0.8

@@ -189,6 +189,16 @@ def test_what_cannot_be_kept_is_said_not_to_be(asks, page, monkeypatch):
     assert (status, answer["error"]) == (507, "not saved: No space left on device")
 
 
+def test_texts_are_searched_in_either_case(tmp_path, client):
+    X = np.random.default_rng(0).normal(size=(6, 3))
+    texts = ["a Refund", None, "refunded?", "thanks", "", "REFUND & <b>"]
+    with label(X, texts=texts, out=tmp_path / "out", open_browser=False) as page:
+        asks = client(page.url)
+        assert asks.json("search?text=refund")["rows"] == [0, 2, 5]
+        assert asks.json("search?text=%26%20%3Cb%3E")["rows"] == [5]
+        assert asks.json("search?text=")["rows"] == asks.json("search")["rows"] == []
+
+
 class Stream(threading.Thread):
     """Reads the events of a page."""
 

@@ -26,14 +26,20 @@ def make_subject(tmp_path_factory):
     pytest.importorskip("jinja2")
     from pyarrow import parquet
 
-    from gnomon import SPPCA
+    from gnomon import SPPCA, NeighbourLayout
     from gnomon.tools.compare.held_out import Score
     from gnomon.tools.prepare import Question, prepare
     from gnomon.tools.report.page import Subject
     from gnomon.tools.tables import open_table
 
     def make(
-        n=90, classes=("a", "b", "c"), names=("u", "v", "w"), ids=None, file="t", labelled=0.5
+        n=90,
+        classes=("a", "b", "c"),
+        names=("u", "v", "w"),
+        ids=None,
+        file="t",
+        labelled=0.5,
+        laid_out=False,
     ):
         rng = np.random.default_rng(0)
         codes = np.arange(n) % len(classes)
@@ -55,6 +61,8 @@ def make_subject(tmp_path_factory):
         model = SPPCA(n_components=2, supervision=0.5, random_state=0).fit(ready.X, ready.y)
         subject = Subject(model, table, ready, asked, ready.X)
         subject.score = Score("accuracy", 0.9, 0.8, 0.95, 45, 0.3, 0.4)
+        if laid_out:
+            subject.layout = NeighbourLayout().fit(subject.Z)
         return subject
 
     return make

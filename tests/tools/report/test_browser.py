@@ -48,6 +48,7 @@ def pages(make_subject, hostile_subject, hostile, tmp_path_factory):
         "plain": write_report(folder / "plain.html", make_subject()),
         "twenty": write_report(folder / "twenty.html", twenty),
         "wide": write_report(folder / "wide.html", wide),
+        "laid out": write_report(folder / "laid_out.html", make_subject(laid_out=True)),
         "hostile": write_report(folder / "hostile.html", hostile_subject, notes=hostile),
     }
 
@@ -779,3 +780,39 @@ def test_five_thousand_columns_open_and_can_be_searched(show, make_subject, tmp_
     assert browser.execute_script("return document.querySelectorAll('*').length") < 3000
     assert find(browser, "row 3")
     assert errors(browser) == []
+
+
+def is_hidden(browser, identity):
+    return browser.execute_script(
+        "return document.getElementById(arguments[0]).offsetParent === null", identity
+    )
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_plane_shows_the_layout_or_the_axes(show, make_subject, width):
+    browser = show("laid out", width=width)
+    assert is_hidden(browser, "across")
+    assert is_hidden(browser, "arrows")
+    layout, place = picture(browser), find(browser, "row 3")
+    click(browser, "ellipses")
+    assert "as this layout would place it" in text_of(browser, "status")
+    click(browser, "axes")
+    assert not is_hidden(browser, "across")
+    assert picture(browser) != layout
+    assert find(browser, "row 3") != place
+    click(browser, "neighbours")
+    click(browser, "ellipses")
+    assert find(browser, "row 3") == pytest.approx(place, abs=1)
+    assert errors(browser) == []
+
+
+def test_the_places_in_the_layout_are_columns_of_the_rows(show, saved):
+    browser = show("laid out")
+    with saved("save-rows").open(encoding="utf-8") as file:
+        names = next(csv.reader(file))
+    assert names.count("layout 1") == names.count("layout 2") == 1
+    assert errors(browser) == []
+
+
+def test_a_page_without_a_layout_has_no_choice_of_planes(show):
+    assert is_hidden(show("plain"), "planes")

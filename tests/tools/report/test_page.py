@@ -12,6 +12,7 @@ pytest.importorskip("jinja2")
 import gnomon.tools.report.page as page_module
 from gnomon import SPPCA
 from gnomon.displays.style import ON_DARK, PALETTE, PLAIN_COLOURS
+from gnomon.tools.report import sections
 from gnomon.tools.report.page import (
     Subject,
     payload,
@@ -109,11 +110,8 @@ def test_unlabelled_rows_are_coloured_by_their_prediction(subject):
     assert shown.tolist() == expected.tolist()
 
 
-def test_the_rows_to_label_next_are_the_least_sure(subject, page):
-    proba = subject.model.predict_proba(subject.X)
-    entropy = -(proba * np.log(np.clip(proba, 1e-300, 1))).sum(axis=1)
-    entropy[subject.labelled] = -1
-    first = subject.ready.ids[entropy.argmax()]
+def test_the_rows_to_label_next_are_those_of_the_rule(subject, page):
+    first = sections.next_labels(subject).rows[0].name
     table = page[page.index('id="next"') :]
     assert re.search(r'<td class="name">([^<]+)', table).group(1) == first
 
@@ -123,6 +121,24 @@ def test_the_code_in_the_report_makes_the_same_embedding(subject):
     assert "gnomon.tools" not in python_code(subject)
     exec(python_code(subject), names)
     assert_allclose(names["Z"], subject.Z)
+
+
+def test_a_layout_is_packed_with_its_own_covariances(make_subject):
+    subject = make_subject(laid_out=True)
+    found = payload(subject)["layout"]
+    places = [np.frombuffer(base64.b64decode(text), "<f4") for text in found["places"]]
+    assert_allclose(np.transpose(places), subject.layout.transform(subject.Z), rtol=1e-5)
+    spread = np.frombuffer(base64.b64decode(found["covariance"]), "<f4").reshape(-1, 3)
+    expected = subject.layout.covariance(subject.Z, subject.covariance)
+    assert_allclose(spread[:, 0], expected[:, 0, 0], rtol=1e-5)
+    assert_allclose(spread[:, 1], expected[:, 0, 1], rtol=1e-4, atol=1e-5)
+    assert "rows near each other in all 2 dimensions are near" in render(subject)
+
+
+def test_the_code_in_the_report_makes_the_same_layout(make_subject):
+    subject, names = make_subject(laid_out=True), {}
+    exec(python_code(subject), names)
+    assert_allclose(names["P"], subject.layout.transform(subject.Z), atol=1e-3)
 
 
 def test_hostile_names_are_text_and_nothing_else(hostile_subject, hostile):

@@ -25,6 +25,7 @@ from scipy.sparse.linalg import aslinearoperator
 from gnomon.linalg.data import Centered, Data, row_slices
 from gnomon.linalg.solve import Cholesky, above_rounding
 from gnomon.linalg.standardize import Scaled, column_statistics
+from gnomon.models.gaussian.filling import Filling, deviations
 
 # Fewer samples than this share of the features make (n, n) matrices the cheaper ones.
 DUAL_BELOW = 0.5
@@ -84,6 +85,20 @@ def latent_variances(inputs: Inputs, phi, q, X: Data):
     forms = _ridge_of(inputs).forms(phi, q)
     rows = Scaled(Centered(X, inputs.mean), inputs.factors)
     return inputs.noise + np.concatenate([forms(block) for block in rows.dense_blocks()])
+
+
+def gap_variances(inputs: Inputs, phi, q, filling: Filling, X):
+    """E[e' Sigma_s e] (n, q): what unseen parts e of rows X add to the variances of z.
+
+    They do so by the uncertainty of the projection; that by its mean is P' Cov[e] P.
+    """
+    forms, (d, k) = _ridge_of(inputs).forms(phi, q), filling.W.shape
+    alone, out = forms(np.eye(d)), np.empty((len(X), q))
+    for rows in row_slices((len(X), k * d)):
+        R, own = deviations(filling, X[rows])
+        shared = forms((R * inputs.factors).reshape(-1, d)).reshape(-1, k, q)
+        out[rows] = shared.sum(axis=1) + (own * inputs.factors**2) @ alone
+    return out
 
 
 class Covariances(NamedTuple):

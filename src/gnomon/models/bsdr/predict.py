@@ -3,6 +3,10 @@
 Plug-in: scores at z = E[z | x], t_c ~ N(m_c, 1 + [1, z]' C_c [1, z]). Integral: z itself is
 drawn from its posterior by fixed low-discrepancy points, so the answer is deterministic.
 
+What rows do not observe is part of the uncertainty of z, or of the scores where there is no z; it
+is integrated out whichever of the two is asked for. A fit to rows with gaps meets it as noise of
+the outputs: numbers and scores are widened by what goes beyond that.
+
 Errata: [G13] divides by the variance of the scores in place of its root (E-G13-5) and drops
 the variance of z (E-G13-6); with draws it counts the noise of the scores twice (E-G13-8).
 """
@@ -16,6 +20,10 @@ from gnomon.models.bsdr.probit import class_probabilities
 
 # With so many points probabilities err by less than 0.02 where z deviates by 0.7, see the tests.
 INTEGRATION_POINTS = 64
+# Added to covariances that may be singular, in shares of their traces.
+ROUNDING = 1e-12
+# Of the noise of numbers at least this share is their own, whatever gaps explain of it.
+LEAST_OWN_NOISE = 0.1
 # Many draws at once cost little more than one, but each row of theirs needs memory.
 ROWS_AT_ONCE = 2**14
 
@@ -32,11 +40,31 @@ def plug_in(Z, B, C, are_classes):
     return probabilities(with_ones(Z) @ B, score_variances(Z, C), are_classes)
 
 
-def integrated(Z, variances, B, C, are_classes):
-    """Probabilities (n, c) averaged over z ~ N(Z, diag(variances))."""
-    sd = np.sqrt(variances)
-    points = normal_points(Z.shape[1], INTEGRATION_POINTS)
-    return sum(plug_in(Z + sd * u, B, C, are_classes) for u in points) / len(points)
+def integrated(Z, covariances, B, C, are_classes):
+    """Probabilities (n, c) averaged over z ~ N(Z, covariances)."""
+    return sum(plug_in(z, B, C, are_classes) for z in spread(Z, covariances)) / INTEGRATION_POINTS
+
+
+def spread(means, covariances):
+    """Points (n, q) of each N(means, covariances), one after another, always the same."""
+    q = means.shape[1]
+    largest = np.trace(covariances, axis1=1, axis2=2)[:, None, None]
+    least = np.maximum(ROUNDING * largest, np.finfo(float).tiny)
+    L = np.linalg.cholesky(covariances + least * np.eye(q))
+    for u in normal_points(q, INTEGRATION_POINTS):
+        yield means + L @ u
+
+
+def beyond(covariances, seen):
+    """Covariances (n, k, k) less those that a fit has seen on average (k, k), not below zero."""
+    values, vectors = np.linalg.eigh(covariances - seen)
+    return (vectors * np.maximum(values, 0.0)[:, None, :]) @ np.swapaxes(vectors, 1, 2)
+
+
+def integrated_scores(M, variance, covariances):
+    """Class probabilities (n, c) where means of the scores are N(M, covariances) themselves."""
+    points = spread(M, covariances)
+    return sum(class_probabilities(m, variance) for m in points) / INTEGRATION_POINTS
 
 
 def from_draws(projected, weights, bias, noise, are_classes):
@@ -79,11 +107,17 @@ def score_variances(Z, C):
     return 1.0 + np.einsum("na,cab,nb->nc", Z, C, Z, optimize=True)
 
 
-def number_variances(Z, variances, B, C, noise):
+def number_variances(Z, covariances, B, C, noise):
     """Variances (n, c) of numbers: of the weights, of z, and the noise (c,) of each output."""
     of_weights = score_variances(Z, C) - 1.0
-    squares = B[1:] ** 2 + np.diagonal(C, axis1=1, axis2=2).T[1:]
-    return of_weights + variances @ squares + noise
+    squares = B[1:].T[:, :, None] * B[1:].T[:, None, :] + C[:, 1:, 1:]
+    return of_weights + np.einsum("nij,cij->nc", covariances, squares, optimize=True) + noise
+
+
+def noise_without_gaps(noise, unseen, V):
+    """Noise (c,) of numbers less what gaps of the fit, of covariance (q, q) on average, put in."""
+    of_gaps = np.einsum("ic,ij,jc->c", V, unseen, V)
+    return np.maximum(noise - of_gaps, LEAST_OWN_NOISE * noise)
 
 
 def normal_points(q, size):

@@ -94,10 +94,14 @@ def log_joint(white: Whitened, Z) -> np.ndarray:
 
 def class_densities(white: Whitened, Z) -> tuple[np.ndarray, np.ndarray]:
     """Log p(z, c) for each class and row (c, n), and p(g | z, c) (m, n), eq. (6) of [PGK07]."""
-    joint = log_joint(white, Z)
-    starts = first_of_class(white.mixture.class_of)
+    return by_class(log_joint(white, Z), white.mixture.class_of)
+
+
+def by_class(joint, class_of) -> tuple[np.ndarray, np.ndarray]:
+    """The same from log p(z, g) (m, n)."""
+    starts = first_of_class(class_of)
     ends = np.append(starts[1:], len(joint))
-    L, shares = np.empty((len(starts), len(Z))), np.empty_like(joint)
+    L, shares = np.empty((len(starts), joint.shape[1])), np.empty_like(joint)
     for c, (a, b) in enumerate(zip(starts, ends, strict=True)):
         top = joint[a:b].max(axis=0)
         own = np.exp(joint[a:b] - top, out=shares[a:b])

@@ -17,10 +17,12 @@ from typing import NamedTuple
 import numpy as np
 
 from gnomon.linalg.data import Data
-from gnomon.models.dcagm.mixture import log_sum
+from gnomon.models.dcagm.mixture import TINY, log_sum
 
 # Rows worked on at a time: the log densities of a block stay in the cache.
 BLOCK_ROWS = 4096
+# Share of the members of a chunk that are taken to be none, as for the chunks of SPPCA.
+WRONG_MEMBERS = 0.1
 
 
 class Sample(NamedTuple):
@@ -101,26 +103,43 @@ def row_density(L, weights) -> Term:
     return Term(float(weights @ marginal), parts, parts.sum(axis=1))
 
 
-def chunk_given_rows(L, starts, weights) -> Term:
-    """Log of the probability sum_c prod p(c | z) that the members of a chunk share a class."""
-    posterior = L - log_sum(L)
-    shared = np.add.reduceat(weights * posterior, starts, axis=1)
+def chunk_given_rows(L, starts, weights, wrong=0.0) -> Term:
+    """Log of the probability sum_c prod p(c | z) that the members of a chunk share a class.
+
+    A share ``wrong`` of the members is taken to be of any class, so that no row can rule out what
+    all others say: (1 - wrong) p(c | z) + wrong / C in the place of p(c | z).
+    """
+    posterior = np.exp(L - log_sum(L))
+    reported = (1 - wrong) * posterior + wrong / len(L)
+    shared = np.add.reduceat(weights * _log(reported), starts, axis=1)
     total = log_sum(shared)
-    parts = weights * (_for_members(np.exp(shared - total), starts, L) - np.exp(posterior))
+    of_class = _for_members(np.exp(shared - total), starts, L)
+    own = of_class * (1 - wrong) * posterior / np.maximum(reported, TINY)
+    parts = weights * (own - posterior * own.sum(axis=0))
     return Term(float(total.sum()), parts, parts.sum(axis=1))
 
 
-def chunk_density(L, starts, weights, log_alpha) -> Term:
+def chunk_density(L, starts, weights, log_alpha, wrong=0.0) -> Term:
     """Log sum_c alpha_c prod p(z | c): the log likelihood of a chunk, E-step (10), (11) of [PGK07].
 
-    The class of a chunk is drawn once, so alpha counts the chunk and not its rows.
+    The class of a chunk is drawn once, so alpha counts the chunk and not its rows. A share
+    ``wrong`` of the members comes from anywhere: (1 - wrong) p(z | c) + wrong p(z) for p(z | c).
     """
-    prior = log_alpha[:, None]
-    shared = np.add.reduceat(weights * (L - prior), starts, axis=1) + prior
+    prior, marginal = log_alpha[:, None], log_sum(L)
+    # p(z | c) over p(z), which a chunk of any class has as a factor.
+    relative = (1 - wrong) * np.exp(L - prior - marginal) + wrong
+    shared = np.add.reduceat(weights * _log(relative), starts, axis=1) + prior
     total = log_sum(shared)
     posterior = np.exp(shared - total)
-    parts = weights * _for_members(posterior, starts, L)
-    return Term(float(total.sum()), parts, posterior.sum(axis=1))
+    astray = wrong / np.maximum(relative, TINY) * _for_members(posterior, starts, L)
+    astray = weights * astray.sum(axis=0) * np.exp(L - marginal)
+    own = weights * _for_members(posterior, starts, L) * (1 - wrong / np.maximum(relative, TINY))
+    value = float(total.sum() + weights @ marginal)
+    return Term(value, own + astray, posterior.sum(axis=1) + astray.sum(axis=1))
+
+
+def _log(values):
+    return np.log(np.maximum(values, TINY))
 
 
 def chunk_ratio(L, starts, weights, log_alpha) -> Term:
@@ -178,13 +197,14 @@ class Chunked(NamedTuple):
         if model.as_printed:
             chunks = chunk_ratio(L, self.starts, self.weights, log_alpha)
         else:
-            chunks = chunk_given_rows(L, self.starts, self.weights)
+            chunks = chunk_given_rows(L, self.starts, self.weights, WRONG_MEMBERS)
         rows = row_density(L, self.weights)
         return combine((model.chunk_weight, chunks), (model.unlabelled_weight, rows))
 
     def em_term(self, L, log_alpha, model) -> Term:
         """What these rows add to the log likelihood that EM climbs."""
-        chunks = chunk_density(L, self.starts, self.weights, log_alpha)
+        wrong = 0.0 if model.as_printed else WRONG_MEMBERS
+        chunks = chunk_density(L, self.starts, self.weights, log_alpha, wrong)
         return combine((model.em_weight, chunks))
 
 

@@ -86,6 +86,21 @@ def covariances_of_gaps(coef, W, sigma2, missing) -> np.ndarray:
     return shared + sigma2 * (missing @ own).reshape(p, c, c)
 
 
+class Deviations(NamedTuple):
+    """Cov[x | x_o] = R'R + diag(own) of every row: R (n, q, d), own (n, d)."""
+
+    R: np.ndarray
+    own: np.ndarray
+
+
+def deviations(filling: Filling, X) -> Deviations:
+    """How rows may lie about what `fill` gives, zero where they are observed."""
+    _, spread = gaps.posterior(*_in_units(filling, X))
+    missing = np.isnan(X) * filling.scale
+    through = np.swapaxes(np.linalg.cholesky(spread), 1, 2) @ filling.W.T
+    return Deviations(through * missing[:, None, :], filling.noise * missing**2)
+
+
 def draws(filling: Filling, X, size, rng) -> Iterator[np.ndarray]:
     """``size`` copies of X with gaps drawn given the rest of the row."""
     means, spread = gaps.posterior(*_in_units(filling, X))
@@ -95,6 +110,14 @@ def draws(filling: Filling, X, size, rng) -> Iterator[np.ndarray]:
         noise = np.sqrt(filling.noise) * rng.standard_normal(X.shape)
         drawn = filling.mean + filling.scale * (z @ filling.W.T + noise)
         yield np.where(missing, drawn, X).astype(X.dtype, copy=False)
+
+
+def copies(filling: Filling, X, size, rng) -> tuple[np.ndarray, np.ndarray]:
+    """Rows without gaps once, the others ``size`` times with gaps drawn; which row each one is."""
+    holed = np.flatnonzero(np.isnan(X).any(axis=1))
+    whole = np.setdiff1d(np.arange(len(X)), holed)
+    drawn = list(draws(filling, X[holed], size, rng))
+    return np.concatenate([X[whole], *drawn]), np.concatenate([whole, np.tile(holed, size)])
 
 
 def second_moments(drawn: Iterable[np.ndarray], center) -> np.ndarray:

@@ -56,9 +56,9 @@ def _sorted_by_pattern(mask):
         words[:, : packed.shape[1]] = packed
         word = words.view(np.uint64).ravel()
         if k > 0 or mask.shape[1] > 64:
-            _, word = np.unique(word, return_inverse=True)
-            _, word = np.unique(code * (word.max() + 1) + word, return_inverse=True)
-        code = word
+            _, word = np.unique(word, return_inverse=True)  # type: ignore[assignment]
+            _, word = np.unique(code * (word.max() + 1) + word, return_inverse=True)  # type: ignore[assignment]
+        code = word  # type: ignore[assignment]
     order = np.argsort(code)
     starts = np.flatnonzero(np.append(True, np.diff(code[order]) != 0))
     counts = np.diff(starts, append=len(order))

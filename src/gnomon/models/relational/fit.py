@@ -173,7 +173,7 @@ def _in_near_order(problem):
     if X.shape[0] <= rounds.MANY or not sparse.issparse(X):
         return X, A
     order = graph.near_order(A)
-    return X[order], A[order][:, order]
+    return X[order], A[order][:, order]  # type: ignore[index]
 
 
 def _task(X, A, settings):

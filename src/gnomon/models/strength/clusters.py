@@ -69,17 +69,20 @@ def mixture_of(F, P) -> Mixture:
 
 
 def posterior(F, mixture: Mixture) -> tuple[np.ndarray, float]:
-    """Probabilities (n, classes) of the classes of every row, and the log likelihood of all."""
-    root = Cholesky(mixture.covariance)
-    Z, M = root.half_solve(F.T).T, root.half_solve(mixture.means.T).T
-    squares = np.sum(Z**2, axis=1)[:, None] - 2 * Z @ M.T + np.sum(M**2, axis=1)
-    constant = F.shape[1] * np.log(2 * np.pi) + root.logdet()
-    joint = np.log(mixture.shares) - (squares + constant) / 2
+    """Probabilities (n, classes) of the classes of every row, and the log likelihood of all.
+
+    x'S^-1 x is the same for all classes, and its sum over the rows is tr S^-1 F'F.
+    """
+    (n, p), root = F.shape, Cholesky(mixture.covariance)
+    A = root.solve(mixture.means.T)
+    constants = np.log(mixture.shares) - np.sum(mixture.means.T * A, axis=0) / 2
+    joint = F @ A + constants
     # As logsumexp of SciPy, whose checks take longer than these few hundred rows.
     top = joint.max(axis=1, keepdims=True)
     P = np.exp(joint - top)
     sums = P.sum(axis=1, keepdims=True)
-    return P / sums, float(np.sum(top + np.log(sums)))
+    shared = n * (p * np.log(2 * np.pi) + root.logdet()) + np.trace(root.solve(F.T @ F))
+    return P / sums, float(np.sum(top + np.log(sums)) - shared / 2)
 
 
 def _trusted(F, labels, mixture):

@@ -44,6 +44,8 @@ OF_NEIGHBOURS = ((5, (0, 1)), (10, (0, 2)), (10, (0, 4)))
 LARGEST_SHARE = 0.2
 # Rows among which the nearest are sought; of more a sample stands for all.
 MOST_ANCHORS = 5000
+# Rows by which the graph is judged, those with a label among them: more change no verdict.
+MOST_TRIED = 2000
 # Leading axes of a graph: 50 tell web pages apart, and cost some products with A each.
 N_AXES = 50
 # Standard errors by which links must lower the losses of labelled rows: permuted graphs of eight
@@ -104,22 +106,35 @@ def learn(X, A, outputs: Outputs, weights, settings) -> tuple[LinkedRows, np.nda
 def learn_neighbours(X, outputs: Outputs, weights, settings):
     """The same where the graph is that of the nearest rows."""
     content, F = content_of(X, weights, settings)
-    n = len(F)
-    anchors = np.arange(n)
-    if n > MOST_ANCHORS:
-        anchors = np.sort(settings.rng.choice(n, MOST_ANCHORS, replace=False))
-    content = content._replace(coordinates=F[anchors])
-    possible = [c for c in OF_NEIGHBOURS if c[0] <= LARGEST_SHARE * len(anchors)]
-    found = [_neighbour_blocks(content, F, anchors, k, steps) for k, steps in possible]
-    best = _clearly_best([F, *(E for _, E in found)], outputs, weights)
-    return None if best == 0 else (found[best - 1][0], found[best - 1][1].astype(X.dtype))
+    tried = _sample(len(F), MOST_TRIED, settings.rng, outputs.observed.any(axis=1))
+    possible = [c for c in OF_NEIGHBOURS if c[0] <= LARGEST_SHARE * len(tried)]
+    found = _neighbour_blocks(content, F[tried], np.arange(len(tried)), possible)
+    some = None if weights is None else weights[tried]
+    best = _clearly_best([F[tried], *(E for _, E in found)], outputs.rows(tried), some)
+    if best == 0:
+        return None
+    if len(tried) < len(F):
+        anchors = _sample(len(F), MOST_ANCHORS, settings.rng)
+        found, best = _neighbour_blocks(content, F, anchors, [possible[best - 1]]), 1
+    return found[best - 1][0], found[best - 1][1].astype(X.dtype)
+
+
+def _sample(n, most, rng, wanted=None):
+    """Numbers of at most so many of n rows, drawn at random, those that are wanted first."""
+    if n <= most:
+        return np.arange(n)
+    order = rng.permutation(n)
+    if wanted is not None:
+        order = order[np.argsort(~wanted[order], kind="stable")]
+    return np.sort(order[:most])
 
 
 def expand(linked: LinkedRows, X, place: Place) -> np.ndarray:
     """The blocks of rows X, in the dtype of X."""
     F = _coordinates(linked, X)
     if linked.n_neighbours:
-        S = graph.nearest(F, linked.coordinates, linked.n_neighbours)
+        near = graph.nearest(F, linked.coordinates, linked.n_neighbours)
+        S = graph.means_of(near, len(linked.coordinates))
         return _joined([F, *(S @ Z for Z in np.asarray(linked.smoothed))], linked.lengths).astype(
             X.dtype
         )
@@ -169,15 +184,18 @@ def _powers(F, S, steps):
         F = S @ F
 
 
-def _neighbour_blocks(content, F, anchors, k, steps):
-    """Content with the graph of k nearest rows, and the blocks of all rows."""
-    S = graph.nearest(F, F[anchors], k)
-    powers = list(_powers(F[anchors], S[anchors], [t - 1 for t in steps if t > 0]))
-    E, lengths = _side_by_side([F, *(S @ Z for Z in powers)])
-    found = content._replace(
-        steps=np.array(steps), lengths=lengths, n_neighbours=k, smoothed=np.array(powers)
-    )
-    return found, E
+def _neighbour_blocks(content, F, anchors, candidates):
+    """For each candidate content with the graph of nearest anchors, and the blocks of all rows."""
+    content = content._replace(coordinates=F[anchors])
+    near = graph.nearest(F, F[anchors], max((k for k, _ in candidates), default=1))
+    found = []
+    for k, steps in candidates:
+        S = graph.means_of(near[:, :k], len(anchors))
+        powers = list(_powers(F[anchors], S[anchors], [t - 1 for t in steps if t > 0]))
+        E, lengths = _side_by_side([F, *(S @ Z for Z in powers)])
+        linked = {"steps": np.array(steps), "lengths": lengths, "n_neighbours": k}
+        found.append((content._replace(**linked, smoothed=np.array(powers)), E))
+    return found
 
 
 def _on_graph_axes(linked, F, place):

@@ -151,11 +151,12 @@ GNOMON = (
         learns="c",
         kinds="c",
         unlabelled=True,
+        gaps=True,
         takes_chunks=True,
         widest=200,
     ),
-    Candidate("BSDR", "gnomon.BSDR", BSDR_SETTINGS, learns="cm", kinds="cm", widest=300),
-    Candidate("BSDR", "gnomon.BSDRRegressor", SEEDED, learns="n", kinds="n", widest=300),
+    Candidate("BSDR", "gnomon.BSDR", BSDR_SETTINGS, "cm", "cm", gaps=True, widest=300),
+    Candidate("BSDR", "gnomon.BSDRRegressor", SEEDED, "n", "n", gaps=True, widest=300),
 )
 
 CANDIDATES = PEERS + GNOMON
@@ -205,14 +206,15 @@ def _preparation(candidate, problem, n_train):
     steps: list = []
     d = problem.X.shape[1]
     is_sparse = sparse.issparse(problem.X)
-    if has_gaps(problem.X) and not candidate.gaps:
+    reduced = candidate.widest is not None and d > candidate.widest and not is_sparse
+    if has_gaps(problem.X) and (reduced or not candidate.gaps):
         steps.append(("impute", SimpleImputer(keep_empty_features=True)))
     if not is_sparse:
         steps.append(("scale", StandardScaler()))
     width = min(REDUCED, d - 1, n_train - 1)
     if is_sparse and not candidate.sparse:
         steps.append(("reduce", TruncatedSVD(width, random_state=0)))
-    elif candidate.widest is not None and d > candidate.widest and not is_sparse:
+    elif reduced:
         steps.append(("reduce", PCA(width, random_state=0)))
     return steps
 

@@ -357,7 +357,7 @@ def _draw_control(comparison, ax):
 def _draw_labels(comparison, ax):
     if not comparison.learning_curve:
         raise ValueError("this comparison has no learning curve; pass learning_curve to compare")
-    points = {point.model: [] for point in comparison.learning_curve}
+    points: dict[str, list] = {point.model: [] for point in comparison.learning_curve}
     for point in comparison.learning_curve:
         points[point.model].append(point)
     _draw_curves(ax, points, "labels")

@@ -1,6 +1,9 @@
 """Which projection suits this data: models and numbers of components on honest splits."""
 
 from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import ArrayLike
 
 from gnomon.estimators import NEIGHBOURS, check_integer, check_real
 from gnomon.tools.compare import scoring, standing
@@ -19,27 +22,28 @@ from gnomon.tools.compare.trials import (
     run_trials,
     score_candidates,
 )
+from gnomon.typing import GraphLike, OutputsLike, RowsLike
 
 
 def compare(
-    X,
-    y,
+    X: RowsLike,
+    y: OutputsLike,
     *,
-    models=None,
-    n_components=(2, 5, 10),
-    links=None,
-    chunks=None,
-    evaluate="auto",
-    cv=None,
-    target="auto",
-    transductive="auto",
-    control=True,
-    learning_curve=None,
-    time_limit=None,
-    n_jobs=None,
-    progress="auto",
-    random_state=0,
-):
+    models: Any = None,
+    n_components: Sequence[int] = (2, 5, 10),
+    links: GraphLike = None,
+    chunks: ArrayLike | None = None,
+    evaluate: str = "auto",
+    cv: Any = None,
+    target: str = "auto",
+    transductive: bool | str = "auto",
+    control: bool = True,
+    learning_curve: Sequence[int] | None = None,
+    time_limit: float | None = None,
+    n_jobs: int | None = None,
+    progress: bool | str = "auto",
+    random_state: int = 0,
+) -> Comparison:
     """Compare projections on your data, and say which one to use.
 
     Every model that applies is fitted, with its preparation, on training parts of the data, for

@@ -155,7 +155,7 @@ def _row(problem, key, real, sums, control, splits):
         own = mean_score(kind, pooled(real, splits, "own"))
     # The first split is fitted under the memory meter, which slows it.
     timed = [outcome.seconds for outcome in real if np.isnan(outcome.memory)]
-    return Row(
+    return Row(  # type: ignore[call-arg, misc]
         *key,
         float(each.mean()),
         *interval(kind, sums),

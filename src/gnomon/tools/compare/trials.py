@@ -190,7 +190,7 @@ def _surplus(problem, y, known, keep, rng):
 
 
 def _fit_parameters(problem, trial, rows):
-    extra = {}
+    extra: dict = {}
     if trial.candidate.needs_links:
         extra |= {"model__links": problem.links, "model__sample_index": rows}
     if trial.candidate.by_neighbours:

@@ -17,7 +17,13 @@ const svg = (tag, pairs, text) => {
 const isOpenRow = (i) => labels[i] < 0 && !passed.has(i);
 const takeQueue = (suggestions) => {
   queue = suggestions.filter(({ row }) => isOpenRow(row) && !(current && row === current.row));
-  if (current === null || (current.origin === "suggestion" && !isOpenRow(current.row))) next();
+  if (current === null || (current.origin === "suggestion" && !isOpenRow(current.row))) next(); else showQueue();
+};
+// What another page has labelled or skipped is not offered here, and what it took back is again.
+const passRows = ({ rows, done }) => {
+  if (done.do === "skip") for (const row of rows) passed.add(row);
+  if (done.do === "undo") for (const row of rows) passed.delete(row);
+  if (current && current.origin === "suggestion" && !isOpenRow(current.row)) next(); else showQueue();
 };
 const next = () => {
   queue = queue.filter(({ row }) => isOpenRow(row));
@@ -25,17 +31,33 @@ const next = () => {
   put(first ? { ...first, origin: "suggestion" } : null);
 };
 // A row that a person chose; without one the queue goes on.
-const choose = (i, reason) => {
+const choose = (i, reason, origin) => {
   if (i < 0) { if (!current || current.origin === "person") next(); return; }
   if (current && current.origin === "suggestion" && isOpenRow(current.row)) queue.unshift(current);
-  put({ row: i, reason: reason || "You chose this row.", origin: "person" });
+  queue = queue.filter(({ row }) => row !== i);
+  put({ row: i, reason: reason || "You chose this row.", origin: origin || "person" });
 };
 const put = (item) => {
   current = item;
   state.kept = item ? item.row : -1;
   $("card").dataset.row = item ? String(item.row) : "";
   showCard();
+  showQueue();
   remark();
+};
+// The rows that come after this one; each can be taken first.
+const MOST_WAITING = 4;
+const waitingItem = ({ row, reason }) => {
+  const item = element("li"), button = element("button", data.ids[row]);
+  button.type = "button"; button.title = reason;
+  button.addEventListener("click", (event) => { choose(row, reason, "suggestion"); leaveButton(event); });
+  item.append(button);
+  return item;
+};
+const showQueue = () => {
+  const waiting = queue.filter(({ row }) => isOpenRow(row)).slice(0, MOST_WAITING);
+  $("queue-box").classList.toggle("hidden", waiting.length === 0);
+  $("queue").replaceChildren(...waiting.map(waitingItem));
 };
 
 // The card itself -----------------------------------------------------------------
@@ -47,16 +69,18 @@ const showCard = () => {
   for (const id of ["image", "text"]) $(id).classList.add("hidden");
   for (const id of ["values-box", "values-bar", "nearest-box"]) $(id).classList.toggle("hidden", none);
   $("row-name").textContent = none ? nothingLeft() : data.ids[current.row];
-  $("why").textContent = none ? "" : capital(current.reason.replace(/\.$/, "")) + ".";
+  showReason();
   showClassesOfCard();
   if (!none) fetchCard(current.row);
 };
+const showReason = () => { $("why").textContent = current ? capital(current.reason.replace(/\.$/, "")) + "." : ""; };
 const nothingLeft = () => (labels.every((label) => label >= 0) ? "Every row has a label." : "No row waits: the next ones are being chosen.");
 const fetchCard = async (row, quiet) => {
   let values;
   try { values = await ask("row/" + row); } catch (error) { $("values-hint").textContent = "The row could not be read: " + error.message; return; }
   if (!current || current.row !== row) return;
   shown = values;
+  $("card").classList.toggle("seen", shown.image || shown.text !== null);
   showImage(); showText(); showClassesOfCard(); showValues(); showNearest();
   $("card").dataset.shown = String(row);
   if (!quiet) announce(spoken());
@@ -65,7 +89,8 @@ const fetchCard = async (row, quiet) => {
 const refreshCard = (suggestions) => {
   if (!current) return;
   const found = suggestions.find(({ row }) => row === current.row);
-  if (found && current.origin === "suggestion") { current.reason = found.reason; $("why").textContent = capital(found.reason.replace(/\.$/, "")) + "."; }
+  if (current.origin === "suggestion") current.reason = found ? found.reason : "It was offered before the last label";
+  showReason();
   fetchCard(current.row, true);
 };
 const percent = (p) => (p > 0.995 ? ">99" : p < 0.005 ? "<1" : Math.round(100 * p)) + " %";
@@ -224,6 +249,7 @@ const neighbourItem = ({ row, text, image }) => {
 };
 const showNearest = () => {
   $("nearest-box").classList.toggle("hidden", shown.nearest.length === 0);
+  $("nearest").classList.toggle("pictures", shown.nearest.some(({ image }) => image));
   $("nearest").replaceChildren(...shown.nearest.map(neighbourItem));
 };
 
@@ -272,11 +298,10 @@ const UNDONE = { label: "the label", skip: "the skip", together: "the group" };
 const undo = async () => {
   if (!session.undoable) { inform("There is nothing to undo."); return; }
   try {
-    const values = await ask("act", { do: "undo" }), { what, count: size } = values.done;
+    const values = await ask("act", { do: "undo" }), { what, origin, count: size } = values.done;
     takeLabels(values);
-    for (const row of values.rows) passed.delete(row);
     inform("Taken back: " + UNDONE[what] + " of " + count(size, "row", "rows") + ".");
-    if (values.rows.length === 1) choose(values.rows[0], "What was done last was taken back.");
+    if (values.rows.length === 1) choose(values.rows[0], "What was done last was taken back.", origin);
   } catch (error) { inform("Not undone: " + error.message, true); }
 };
 let slipAt = 0;

@@ -100,8 +100,8 @@ def _columns(features, x, found, shown) -> list[dict]:
 def _speaks(x, mean, sd):
     """How far each value is likelier in the first class than in the second, or unusual in all."""
     sd = np.maximum(sd, FLOOR * (np.abs(mean) + 1))
-    away = ((x - mean) / sd) ** 2 / 2 + np.log(sd)
-    return away[0] if len(away) == 1 else away[1] - away[0]
+    away = ((x - mean) / sd) ** 2 / 2
+    return away[0] if len(away) == 1 else away[1] - away[0] + np.log(sd[1] / sd[0])
 
 
 def _column(feature: Feature, x, mean, sd) -> dict:

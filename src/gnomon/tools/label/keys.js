@@ -25,6 +25,25 @@ const setSelection = (rows, added) => {
   redraw();
 };
 
+// Search: names here, texts on the server; what is found can be selected at once.
+const selectFound = () => {
+  if (state.found.length < 2) return [];
+  const item = element("li"), button = element("button", "Select all " + state.found.length);
+  button.type = "button";
+  button.addEventListener("click", (event) => { setSelection(state.found); leaveButton(event); });
+  item.append(button);
+  return [item];
+};
+const search = async (text) => {
+  state.found = rowsNamed(text);
+  showFound(text, selectFound());
+  if (!session.text || !text.trim()) return;
+  const { rows } = await ask("search?text=" + encodeURIComponent(text.trim()));
+  if ($("search").value !== text) return;
+  state.found = [...new Set([...state.found, ...rows])].slice(0, MOST_FOUND);
+  showFound(text, selectFound());
+};
+
 // Dialogs --------------------------------------------------------------------------------
 const openNew = () => {
   $("known").replaceChildren(...session.classes.map((name) => { const o = element("option"); o.value = name; return o; }));

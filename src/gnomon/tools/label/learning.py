@@ -184,7 +184,7 @@ class Learner:
     def _model(self):
         kind = SPPCA if self.model == "auto" else MODELS[self.model]
         more = {"warm_start": True} if kind is SPPCA else {}
-        more |= {"target": "classes"} if issubclass(kind, SPPCA | KernelSPPCA) else {}
+        more |= {"target": "classes"} if issubclass(kind, SPPCA | KernelSPPCA) else {}  # type: ignore[dict-item]
         return kind(self._size, random_state=self.random_state, **more)
 
     def _fit(self, labels, chunks):
@@ -192,7 +192,7 @@ class Learner:
             return SPPCA(self._size, random_state=self.random_state).fit(self._whole)
         # A copy, as another thread may look at the last fit; it starts from what that has chosen.
         model = copy(self.fitted) if hasattr(self.fitted, "classes_") else self._model()
-        return model.fit(self._whole, labels, **_known(model, chunks))
+        return model.fit(self._whole, labels, **_known(model, chunks))  # type: ignore[union-attr]
 
     def _seen_by(self, fitted):
         """The rows with their gaps where the model knows what these mean for a place."""

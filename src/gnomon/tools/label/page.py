@@ -29,7 +29,7 @@ def render(session: Session) -> tuple[str, str]:
         script=own_script,
         payload=as_script(payload(session)),
         title=f"{session.rows.name}: {session.rows.target}",
-        target=session.rows.target,
+        has_text=session.rows.texts is not None,
     )
     policy = (
         f"default-src 'none'; script-src '{digest(own_script)}'; style-src '{digest(own_style)}'; "
@@ -50,6 +50,7 @@ def payload(session: Session) -> dict:
         "q": 2,
         "axes": ["z1", "z2"],
         "row_name": "row",
+        "none_name": "not predicted yet",
         "ids": rows.ids,
         "z": news["z"],
         "covariance": {"shared": False, "values": news["covariance"]},
@@ -87,6 +88,7 @@ def news_of_state(session: Session) -> dict:
     predicted, certainty = np.full(n, NO_LEVEL), np.full(n, np.nan)
     if known and n_classes:
         predicted, certainty = state.probabilities.argmax(axis=1), state.probabilities.max(axis=1)
+    passed = (record.labels >= 0) | record.skipped
     variances = np.zeros((n, 3))
     variances[:, [0, 2]] = np.asarray(state.sd) ** 2
     return {
@@ -95,7 +97,7 @@ def news_of_state(session: Session) -> dict:
         "covariance": pack(variances, "<f4"),
         "predicted": pack(predicted, "<u2"),
         "certainty": pack(certainty, "<f4"),
-        "queue": [_suggestion(s) for s in state.queue],
+        "queue": [_suggestion(s) for s in state.queue if not passed[s.row]],
         "moved": state.n_moved,
     } | news_of_progress(session)
 

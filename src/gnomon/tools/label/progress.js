@@ -3,7 +3,7 @@
 const showSummary = () => {
   const total = labelledCount, parts = [count(total, "label", "labels") + " of " + count(n, "row", "rows")];
   if (session.chunks) parts.push(count(session.chunks, "group that belongs", "groups that belong") + " together");
-  if (news.progress && news.progress.accuracy !== null) parts.push("accuracy on labels left out " + percent(news.progress.accuracy));
+  if (news.progress && news.progress.accuracy !== null) parts.push("accuracy on labels left out " + percent(news.progress.accuracy) + (news.progress.n_labels === total ? "" : " with " + news.progress.n_labels + " labels"));
   $("summary").textContent = parts.join(" · ");
 };
 const showProgress = () => {
@@ -12,18 +12,19 @@ const showProgress = () => {
   $("verdict").textContent = now ? sentence(now) : labelledCount ? "The accuracy is found when you pause." : "Give some labels; their accuracy is then found on labels left out.";
   const few = now ? now.few : [];
   $("few").classList.toggle("hidden", few.length === 0);
-  if (few.length) $("few").textContent = "Too few labels to judge: " + few.join(", ") + ".";
+  if (few.length) $("few").textContent = "Too few labels to judge these classes: " + few.join(", ") + ".";
   showChart();
   showSlips();
 };
+const whole = (now) => (now.expected === null ? "" : "; of all rows without a label the model expects to find " + percent(now.expected));
 const sentence = (now) => {
   if (now.accuracy === null) return capital(now.verdict) + ".";
   const interval = " (" + percent(now.low) + " to " + percent(now.high) + ")";
-  return "With " + count(now.n_labels, "label", "labels") + ", " + percent(now.accuracy) + interval + " of labels left out are found. " + capital(now.verdict) + ".";
+  return "With " + count(now.n_labels, "label", "labels") + ", " + percent(now.accuracy) + interval + " of labels left out are found" + whole(now) + ". " + capital(now.verdict) + ".";
 };
 
 // The chart -----------------------------------------------------------------------------
-const WIDTH = 460, HEIGHT = 190, SPACE = { left: 50, right: 10, top: 10, bottom: 30 };
+const WIDTH = 460, HEIGHT = 190, SPACE = { left: 50, right: 22, top: 10, bottom: 36 };
 const showChart = () => {
   // After an undo there are fewer labels: what was found last for a number of labels counts.
   const points = [...new Map(news.history.map((p) => [p[0], p])).values()].sort((a, b) => a[0] - b[0]);
@@ -37,8 +38,8 @@ const showChart = () => {
   const chart = svg("svg", { viewBox: "0 0 " + WIDTH + " " + HEIGHT, class: "chart", role: "img", "aria-label": "Accuracy against the number of labels; last, " + text });
   for (const share of [0, 0.5, 1]) chart.append(svg("line", { class: "grid", x1: SPACE.left, x2: WIDTH - SPACE.right, y1: y(share), y2: y(share) }), svg("text", { class: "soft", x: SPACE.left - 6, y: y(share) + 4, "text-anchor": "end" }, 100 * share + " %"));
   const [ticksX] = ticks(0, most, 5);
-  for (const tick of ticksX) chart.append(svg("text", { class: "soft", x: x(tick), y: HEIGHT - 12, "text-anchor": "middle" }, tick));
-  chart.append(svg("text", { class: "soft", x: WIDTH - SPACE.right, y: HEIGHT - 1, "text-anchor": "end" }, "labels"));
+  for (const tick of ticksX) chart.append(svg("text", { class: "soft", x: x(tick), y: HEIGHT - 20, "text-anchor": "middle" }, tick));
+  chart.append(svg("text", { class: "soft", x: WIDTH - SPACE.right, y: HEIGHT - 4, "text-anchor": "end" }, "labels given"));
   const path = (pick, chosen) => chosen.map((p, k) => (k ? "L" : "M") + x(p[0]).toFixed(1) + " " + y(pick(p)).toFixed(1)).join("");
   const known = points.filter((p) => p[4] !== null);
   chart.append(svg("path", { class: "pale", d: path((p) => p[3], points) + path((p) => p[2], points.slice().reverse()).replace("M", "L") + "Z" }));
@@ -46,7 +47,7 @@ const showChart = () => {
   chart.append(svg("path", { class: "line", d: path((p) => p[1], points) }));
   for (const p of points.slice(-1)) chart.append(svg("circle", { class: "fill", cx: x(p[0]), cy: y(p[1]), r: 4 }));
   $("chart").append(chart);
-  $("chart-hint").textContent = "The band holds the accuracy with a probability of 95 %" + (known.length ? "; dashed is what the same model reaches with labels in another order." : ".");
+  $("chart-hint").textContent = "The band holds the accuracy with a probability of 95 %" + (known.length ? "; dashed is what the same model reaches with labels in another order" : "") + ". Rows that are offered are harder than most, so labels left out are found less often than other rows.";
 };
 
 // Likely slips ---------------------------------------------------------------------------

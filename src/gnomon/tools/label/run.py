@@ -54,7 +54,7 @@ def label(
     out : str or path-like, default="labels"
         Folder for the journal and for what is written.
     model : str, default="auto"
-        The model of the map: "auto" (SPPCA), "SPPCA" or "DCAGM".
+        The model of the map: "SPPCA", which "auto" takes, "KernelSPPCA" or "DCAGM".
     random_state : int, default=0
         Start of the random numbers.
     port : int, default=0

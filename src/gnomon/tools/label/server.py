@@ -5,7 +5,9 @@ import json
 import secrets
 import socket
 from contextlib import asynccontextmanager
+from itertools import islice
 
+import numpy as np
 import uvicorn
 from starlette.applications import Starlette
 from starlette.responses import FileResponse, HTMLResponse, Response, StreamingResponse
@@ -25,6 +27,8 @@ LOOPBACK = "127.0.0.1"
 HEARTBEAT = 10.0
 # Bytes of a request; a lasso round a hundred thousand rows is smaller.
 LARGEST_REQUEST = 2**21
+# Rows that a search gives, as many as the page rings.
+MOST_FOUND = 500
 # Seconds that open streams get when the server ends.
 FAREWELL = 1
 
@@ -89,6 +93,7 @@ class Views:
             Route("/progress", self.progress),
             Route("/row/{row:int}", self.row),
             Route("/image/{row:int}", self.image),
+            Route("/search", self.search),
             Route("/act", self.act, methods=["POST"]),
             Route("/export", self.export, methods=["POST"]),
         ]
@@ -134,6 +139,12 @@ class Views:
             return Response(status_code=404)
         return FileResponse(path, media_type=IMAGES[path.suffix.lower()])
 
+    def search(self, request):
+        """Rows whose text has some words in it, in either case."""
+        wanted, texts = request.query_params.get("text", "").lower(), self.session.rows.texts or []
+        has = (i for i, text in enumerate(texts) if text is not None and wanted in text.lower())
+        return _answer({"rows": list(islice(has, MOST_FOUND)) if wanted else []})
+
     async def act(self, request):
         """Do what a page asks; the answer comes when the disk has it."""
         try:
@@ -157,15 +168,15 @@ class Views:
         """What is typical of the classes, found once for a state."""
         version, found = self._typical
         if version != state.version:
-            found = typical(self.session.rows.X, weights(state))
+            found = typical(self.session.rows.X, weights(state, self.session.record.labels))
             self._typical = (state.version, found)
         return found
 
 
-def weights(state):
-    """Probabilities (n, C) of the classes; one class of all rows where no class is known."""
-    P = state.probabilities
-    return P if P.shape[1] > 1 and P.std(axis=0).any() else P[:, :0].sum(axis=1)[:, None] + 1
+def weights(state, labels):
+    """Probabilities (n, C) of the classes; all rows alike while fewer than two have labels."""
+    known = len(np.unique(labels[labels >= 0])) > 1
+    return state.probabilities if known else np.ones((len(labels), 1))
 
 
 async def _asked(request) -> dict:

@@ -151,7 +151,7 @@ class Session:
         labels = self.record.labels[rows].tolist()
         undone = self.record.entry(entry.of) if entry.of is not None else None
         what = entry if undone is None else undone
-        done = {"do": entry.do, "what": what.do, "name": what.name, "count": len(what.rows)}
+        done = {"do": entry.do, "what": what.do, "origin": what.origin, "count": len(what.rows)}
         return self._summary() | {"rows": rows.tolist(), "labels": labels, "done": done}
 
     def _summary(self) -> dict:

@@ -48,6 +48,7 @@ const takeLabels = (values) => {
   values.rows.forEach((row, k) => { labels[row] = values.labels[k]; paintLabel(row); });
   takeSummary(values);
   afterLabels();
+  passRows(values);
 };
 const fetchLabels = async () => {
   const values = await ask("labels");

@@ -38,12 +38,26 @@ const goTo = (i) => {
   $("embedding").scrollIntoView({ block: "start" });
 };
 
+const search = (text) => { state.found = rowsNamed(text); showFound(text); };
+
 // Choosers ------------------------------------------------------------------------
 const turnTo = (side, axis) => { state[side] = axis; places = null; hover(-1); showAll(); redraw(); };
+let axesBefore = [0, Math.min(1, q - 1)];
 for (const side of ["across", "up"]) {
-  fill($(side), data.axes, state[side]);
+  fill($(side), data.axes, axesBefore[side === "up" ? 1 : 0]);
   $(side).addEventListener("change", (event) => turnTo(side, Number(event.target.value)));
 }
+// The plane: a layout of all axes by their neighbours, where there is one, or two axes.
+const showPlane = (byNeighbours) => {
+  if (!isLayout()) axesBefore = [state.across, state.up];
+  [state.across, state.up] = byNeighbours ? [q, q + 1] : axesBefore;
+  press("neighbours", byNeighbours); press("axes", !byNeighbours);
+  for (const side of ["across", "up"]) $(side).parentElement.classList.toggle("hidden", byNeighbours);
+  $("ellipses").classList.toggle("hidden", !hasSpread());
+  $("arrows").classList.toggle("hidden", !data.loadings || byNeighbours);
+  places = null; hover(-1);
+};
+for (const name of ["neighbours", "axes"]) $(name).addEventListener("click", () => { showPlane(name === "neighbours"); showAll(); redraw(); });
 const recolour = (i) => {
   state.column = i; state.hidden.clear(); sprites = new Map(); places = null;
   groupRows(); chooseNames(); showLegend(); buildTable(); redraw();
@@ -138,8 +152,8 @@ window.addEventListener("afterprint", () => {
 
 readTheme(); groupRows(); chooseNames(); setMode("move"); showLegend();
 press("density", state.density);
-$("ellipses").classList.toggle("hidden", !covariance);
-$("arrows").classList.toggle("hidden", !data.loadings);
+$("planes").classList.toggle("hidden", !data.layout);
+showPlane(data.layout !== null);
 $("rows-card").classList.remove("hidden");
 buildTable();
 new ResizeObserver(resize).observe(canvas);

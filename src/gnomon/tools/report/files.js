@@ -104,7 +104,7 @@ const keysOf = () => {
   const levels = columns[state.column].levels, sizes = groupSizes();
   if (!levels) return [];
   const keys = levels.map((name, g) => [g, name]).filter(([g]) => sizes.has(g) && !state.hidden.has(g));
-  return sizes.has(NONE) && !state.hidden.has(NONE) ? [...keys, [NONE, "no value"]] : keys;
+  return sizes.has(NONE) && !state.hidden.has(NONE) ? [...keys, [NONE, noneName]] : keys;
 };
 const keysInColumn = () => Math.max(1, Math.floor((state.height - 50) / KEY_ROW));
 const keyWidth = () => KEY_WIDTH * Math.max(1, Math.ceil(keysOf().length / keysInColumn()));

@@ -258,7 +258,7 @@ def _lines(found, titles, names, scale):
     """All features along their scale, a chart per title."""
     bounds = bounds_of([0.0], *(side[k] for k in titles for side in found))
     return tuple(
-        draw_along(title, *scale, found[0][k], found[1][k], found[2][k], bounds)
+        draw_along(title, *scale, found[0][k], found[1][k], found[2][k], bounds)  # type: ignore[call-arg]
         for k, title in titles.items()
     )
 
@@ -403,7 +403,7 @@ def _outlier_rows(subject, found, top):
     names = subject.ready.recipe.names
     for k, i in enumerate(top):
         within = found.t2[i] / found.t2_limit[1] > found.q[i] / max(found.q_limit[1], 1e-300)
-        part = np.maximum(parts.t2[k] if within else parts.q[k], 0.0)
+        part = np.maximum(parts.t2[k] if within else parts.q[k], 0.0)  # type: ignore[union-attr]
         most = np.argsort(-part, kind="stable")[:MOST_CAUSES]
         causes = ", ".join(f"{names[j]} ({part[j] / (part.sum() or 1):.0%})" for j in most)
         values = (f"{found.t2[i]:.3g}", f"{found.q[i]:.3g}", f"{found.log_density[i]:.4g}")

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 import gnomon
 from gnomon.estimators import count, labelled_rows
+from gnomon.estimators.neighbour_layout import NeighbourLayout
 from gnomon.inference.checkpoint import write_atomically
 from gnomon.tools import modelfile
 from gnomon.tools.compare.held_out import Score
@@ -40,6 +41,8 @@ MOST_POINTS = 100_000
 MOST_LEVELS = 60
 # Room for the columns to colour by, and for covariances; a page of more would open slowly.
 COLUMN_BYTES, COVARIANCE_BYTES = 16 * 2**20, 8 * 2**20
+# More rows than this have no ellipses in a layout: each takes twenty draws to be placed.
+LAYOUT_ELLIPSES = 20_000
 # More arrows than this hide the points.
 ARROW_FEATURES = 60
 # After the drawing, each of which needs those before it.
@@ -52,13 +55,16 @@ class Subject:
     ``graph`` has the links of the rows of the table, and ``rows`` those of them that ``ready`` and
     X hold, None for all;
     ``model_path`` is the file of a model that was fitted before, to whatever table; ``code`` is
-    Python that makes the same coordinates, where that is not plain from the rest.
+    Python that makes the same coordinates, where that is not plain from the rest. A ``layout``
+    places the rows by their neighbours on the map; it may be that of the model's file.
     """
 
     score: Score | None = None
     choice: DimensionChoice | None = None
     model_path: Path | None = None
     code: str | None = None
+    layout: NeighbourLayout | None = None
+    layout_is_saved = False
 
     def __init__(self, model, table, ready, asked, X, graph=None, *, rows=None, n_rows=None):
         self.model, self.table, self.ready, self.asked = model, table, ready, asked
@@ -204,12 +210,23 @@ def python_code(subject) -> str:
     path = str(subject.table.path)
     if subject.model_path is not None and not subject.table.options:
         load = f"model = gnomon.load({str(subject.model_path)!r})\n"
-        return f"import gnomon\n\n{load}Z = model.transform({path!r})\n"
+        placed = _layout_code(subject)
+        return f"import gnomon\n\n{load}Z = model.transform({path!r})\n{placed}"
     more = "".join(f", {key}={value!r}" for key, value in _reading(subject).items())
     table = f"table = gnomon.read_table({path!r}{more})\n"
     linked = ", links=table.links" if subject.links and subject.model_path is None else ""
-    fitted = _model_code(subject)
-    return f"import gnomon\n\n{table}{fitted}Z = model.transform(table.X{linked})\n"
+    fitted, placed = _model_code(subject), _layout_code(subject)
+    return f"import gnomon\n\n{table}{fitted}Z = model.transform(table.X{linked})\n{placed}"
+
+
+def _layout_code(subject):
+    """Python for the places in the layout: of the model's file, or fitted to these rows."""
+    if subject.layout is None:
+        return ""
+    if subject.layout_is_saved:
+        return f"P = gnomon.load({str(subject.model_path)!r}).layout.transform(Z)\n"
+    params = f"random_state={subject.asked.seed}" if subject.asked.seed else ""
+    return f"P = gnomon.NeighbourLayout({params}).fit_transform(Z)\n"
 
 
 def _model_code(subject):
@@ -267,7 +284,21 @@ def payload(subject) -> dict:
         "own": len(own),
         "predicted": subject.predicts,
         "loadings": _arrows(subject, q),
+        "layout": _layout(subject),
     }
+
+
+def _layout(subject):
+    """Where the layout has the rows, and the covariances of that, one for each row."""
+    layout = subject.layout
+    if layout is None:
+        return None
+    places, spread = layout.transform(subject.Z), None
+    if subject.covariance is not None and len(places) <= LAYOUT_ELLIPSES:
+        each = layout.covariance(subject.Z, subject.covariance)
+        spread = pack(each[:, [0, 0, 1], [0, 1, 1]], "<f4")
+    columns = [pack(places[:, j], "<f4") for j in range(2)]
+    return {"places": columns, "covariance": spread, "dimensions": subject.Z.shape[1]}
 
 
 def _axes(subject):

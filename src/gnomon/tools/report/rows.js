@@ -16,6 +16,7 @@ const axisField = (name, j) => ({
   name, kind: "number", levels: null, key: (i) => Z[j][i],
   text: (i) => formatNumber(Z[j][i]), exact: (i) => exactText("number", Z[j][i]),
 });
+const layoutNames = data.layout ? ["layout 1", "layout 2"] : [];
 let ranks = null;   // of the rows by their names, numbers in them as numbers
 const rankOf = (i) => {
   if (ranks === null) {
@@ -33,7 +34,7 @@ const targetFields = () => {
   if (data.predicted) own[0] = columnField(columns[0], (i) => labelled[i] === 1, columns[0].name + ", given");
   return own;
 };
-const fields = [nameField, ...targetFields(), ...axisNames.map(axisField), ...columns.slice(data.own).map((c) => columnField(c))];
+const fields = [nameField, ...targetFields(), ...axisNames.map(axisField), ...layoutNames.map((name, j) => axisField(name, q + j)), ...columns.slice(data.own).map((c) => columnField(c))];
 fields.forEach((field, at) => { field.at = at; });
 // More columns than this are too many to scroll through; the one that gives the colours is there.
 const MOST_FIELDS = 30;

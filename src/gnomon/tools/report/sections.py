@@ -14,6 +14,7 @@ from gnomon.tools.report.charts import (
     draw_signed,
 )
 from gnomon.tools.report.findings import TOP_FEATURES, Card, TableRow, ordered_scale
+from gnomon.tools.suggest import View, choose
 
 # What can be taken in at a glance.
 MOST_ROWS = 15
@@ -54,6 +55,12 @@ def picture_hint(subject):
     )
     if subject.labelled is not None and not subject.labelled.all():
         text += " Filled: labelled. Open: no label; coloured by the prediction where there is one."
+    if subject.layout is not None:
+        size = count(subject.Z.shape[1], "dimension")
+        text += (
+            f" Neighbours: rows near each other in all {size} are near; how far groups are apart, "
+            "how large they are and where they lie says nothing. Axes: two of them as they are."
+        )
     return text
 
 
@@ -187,26 +194,31 @@ def _compared(row):
 
 
 def next_labels(subject) -> Card | None:
-    """The unlabelled rows whose prediction is least sure."""
+    """The unlabelled rows that stand for most rows in doubt, by the rule of `gnomon.suggest`."""
     if subject.proba is None or subject.labelled.all():
         return None
     proba = np.clip(subject.proba, 1e-300, 1)
     entropy = -(proba * np.log(proba)).sum(axis=1) / np.log(proba.shape[1])
-    rows = np.flatnonzero(~subject.labelled & (entropy >= LEAST_ENTROPY))
-    rows = rows[np.argsort(-entropy[rows], kind="stable")[:MOST_ROWS]]
+    places, classes = np.asarray(subject.Z), np.asarray(subject.model.classes_).astype(str)
+    sure = entropy < LEAST_ENTROPY
+    view = View(places, places, proba, subject.labelled, tuple(classes.tolist()), sure)
+    rng = np.random.default_rng(0)
+    found = choose(view, n=MOST_ROWS, rule="representative", rng=rng)
     title = "Rows most worth labelling next"
-    if len(rows) == 0:
+    if not found:
         text = "The model is sure of every row without a label; no label would teach it much."
         return Card("next", title, text)
-    classes = np.asarray(subject.model.classes_).astype(str)
+    rows = []
+    for row, reason, _ in found:
+        cells = [*_likely(subject, row, classes), f"{entropy[row]:.2f}", reason.partition(";")[0]]
+        rows.append(_row(subject, row, cells))
     return Card(
         "next",
         title,
-        hint="The rows whose class the model knows least; a label there teaches it most.",
-        names=("row", "most likely", "next", "entropy (1 = no idea)", ""),
-        rows=tuple(
-            _row(subject, i, [*_likely(subject, i, classes), f"{entropy[i]:.2f}"]) for i in rows
-        ),
+        hint="The rows that stand for most rows of which the model is unsure, and which no "
+        "labelled row is like on the map; each counts as labelled for those below.",
+        names=("row", "most likely", "next", "entropy (1 = no idea)", "why", ""),
+        rows=tuple(rows),
     )
 
 
@@ -279,7 +291,7 @@ def _loading_lines(values, half, names, scale):
     low, high = values - spread, values + spread
     bounds = bounds_of([0.0], low, high)
     return tuple(
-        draw_along(f"z{k + 1}", *scale, row, low[k], high[k], bounds)
+        draw_along(f"z{k + 1}", *scale, row, low[k], high[k], bounds)  # type: ignore[call-arg]
         for k, row in enumerate(values)
     )
 
@@ -317,7 +329,7 @@ def _dimension(subject):
     *points, name = curve
     text = f"{name}, with one standard deviation over splits; the chosen number is coloured."
     highest = 1.0 if name.lower().startswith(AT_MOST_ONE) else np.inf
-    svg = draw_curve(*points, subject.Z.shape[1], highest)
+    svg = draw_curve(*points, subject.Z.shape[1], highest)  # type: ignore[call-arg]
     return Card("dimension", "How many dimensions", hint=text, charts=(svg,))
 
 
@@ -329,7 +341,7 @@ def _criterion(subject):
     found = getattr(subject.model, "criterion_", None)
     if not isinstance(found, dict) or not {"n_components", "mean", "std"} <= found.keys():
         return None
-    tried = [int(q) for q in found["n_components"]]
+    tried = [int(q) for q in found["n_components"]]  # type: ignore[assignment]
     return tried, found["mean"], found["std"], "Log likelihood per held-out row"
 
 

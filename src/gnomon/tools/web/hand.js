@@ -1,7 +1,7 @@
 // The hand on the picture: pointers, wheel, fingers and keys, the legend, the search for a row, light
 // and dark. A page that has it defines what a row shows, pairsOf(i, most) and showDetail(i), what is
-// done with rows that are clicked, found or drawn round, keep(i), goTo(i) and setSelection(rows,
-// added), and has the elements that are named here.
+// done with rows that are clicked, found or drawn round, keep(i), goTo(i), search(text) and
+// setSelection(rows, added), and has the elements that are named here.
 
 // Rows under the pointer ----------------------------------------------------------
 const nearest = (cx, cy, reach) => {
@@ -179,9 +179,12 @@ for (const name of ["names", "ellipses", "arrows", "density"]) if ($(name)) $(na
 });
 
 // Legend -------------------------------------------------------------------------
+const noneName = data.none_name || "no value";   // what rows without a class are called
 const groupSizes = () => {
+  const counts = new Uint32Array(NONE + 1);
+  for (let i = 0; i < n; i++) counts[group[i]]++;
   const sizes = new Map();
-  for (const g of group) sizes.set(g, (sizes.get(g) || 0) + 1);
+  for (let g = 0; g <= NONE; g++) if (counts[g]) sizes.set(g, counts[g]);
   return sizes;
 };
 const keyImage = (g) => {
@@ -207,7 +210,7 @@ const toggle = (g) => {
   if (!state.hidden.delete(g)) state.hidden.add(g);
   hover(-1);
   showLegend(); redraw();
-  [...$("legend").querySelectorAll("button")].find((b) => b.title === (g === NONE ? "no value" : columns[state.column].levels[g])).focus();
+  [...$("legend").querySelectorAll("button")].find((b) => b.title === (g === NONE ? noneName : columns[state.column].levels[g])).focus();
 };
 const showLegend = () => {
   const column = columns[state.column];
@@ -219,7 +222,7 @@ const showLegend = () => {
 };
 const showClasses = (column) => {
   const sizes = groupSizes(), items = column.levels.map((name, g) => [g, name, sizes.get(g) || 0]);
-  if (sizes.has(NONE)) items.push([NONE, "no value", sizes.get(NONE)]);
+  if (sizes.has(NONE)) items.push([NONE, noneName, sizes.get(NONE)]);
   const isShort = items.every((item) => item[1].length <= 10);
   $("legend").classList.toggle("pairs", items.length > 12 && isShort);
   $("legend").classList.toggle("long", items.length > 12 && !isShort);
@@ -241,15 +244,17 @@ const foundItem = (i) => {
   item.append(button);
   return item;
 };
-const search = (text) => {
-  const wanted = text.trim().toLowerCase();
-  state.found = [];
-  if (wanted) for (let i = 0; i < n && state.found.length < MOST_FOUND; i++) if (data.ids[i].toLowerCase().includes(wanted)) state.found.push(i);
-  const items = state.found.slice(0, MOST_LISTED).map(foundItem), rest = state.found.length - MOST_LISTED;
+const rowsNamed = (text) => {
+  const wanted = text.trim().toLowerCase(), rows = [];
+  if (wanted) for (let i = 0; i < n && rows.length < MOST_FOUND; i++) if (data.ids[i].toLowerCase().includes(wanted)) rows.push(i);
+  return rows;
+};
+const showFound = (text, more) => {
+  const wanted = text.trim() !== "", items = state.found.slice(0, MOST_LISTED).map(foundItem), rest = state.found.length - MOST_LISTED;
   if (wanted && !state.found.length) items.push(element("li", "no row has that in its name", "hint"));
-  const more = state.found.length === MOST_FOUND ? " or more" : "";
-  if (rest > 0) items.push(element("li", "and " + rest + more + (rest === 1 ? " other" : " others") + ", ringed", "hint"));
-  $("found").replaceChildren(...items);
+  const most = state.found.length >= MOST_FOUND ? " or more" : "";
+  if (rest > 0) items.push(element("li", "and " + rest + most + (rest === 1 ? " other" : " others") + ", ringed", "hint"));
+  $("found").replaceChildren(...items, ...(more || []));
   remark();
 };
 $("search").addEventListener("input", (event) => search(event.target.value));

@@ -3,14 +3,17 @@
 const $ = (id) => document.getElementById(id);
 const data = JSON.parse($("payload").textContent);
 const bytes = (text) => {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text).buffer;
   const raw = atob(text), out = new Uint8Array(raw.length);
   for (let i = 0; i < raw.length; i++) out[i] = raw.charCodeAt(i);
   return out.buffer;
 };
 const floats = (text) => new Float32Array(bytes(text));
 const n = data.n, q = data.q;
-const Z = data.z.map(floats);
+// The coordinates; where there is a layout of the rows, its two are q and q + 1.
+const Z = [...data.z, ...(data.layout ? data.layout.places : [])].map(floats);
 const covariance = data.covariance && { shared: data.covariance.shared, values: floats(data.covariance.values) };
+const layoutSpread = data.layout && data.layout.covariance && floats(data.layout.covariance);
 const labelled = data.labelled ? new Uint8Array(bytes(data.labelled)) : null;
 let labelledCount = 0;
 if (labelled) for (const given of labelled) labelledCount += given;
@@ -19,8 +22,9 @@ const columns = data.columns;
 const ARRAYS = { classes: Uint16Array, number: Float32Array, date: Float64Array };
 const valuesOf = (column) => column.unpacked || (column.unpacked = new ARRAYS[column.kind](bytes(column.values)));
 const NONE = 65535;
-// More points than LARGE are drawn as pixels; more ellipses than these hide each other.
-const LARGE = 20000, MOST_ELLIPSES = 2000;
+// More points than LARGE are drawn as pixels, and while the picture is in motion more than QUICK, so
+// that a frame is done in time; more ellipses than these hide each other.
+const LARGE = 10000, QUICK = 3000, MOST_ELLIPSES = 2000;
 // Up to this many classes have their names on the map unasked.
 const MOST_NAMES = 30;
 const VIRIDIS = ["#440154", "#482878", "#3e4a89", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b", "#fde725"];
@@ -30,15 +34,17 @@ const canvas = $("canvas"), screen = canvas.getContext("2d");
 const sheet = document.createElement("canvas"), sheetPen = sheet.getContext("2d");
 let pen = sheetPen, scale = window.devicePixelRatio || 1;
 const state = {
-  across: 0, up: Math.min(1, q - 1), column: 0, hidden: new Set(), mode: "move",
+  across: data.layout ? q : 0, up: data.layout ? q + 1 : Math.min(1, q - 1), column: 0, hidden: new Set(), mode: "move",
   names: true, ellipses: false, arrows: false, density: n > LARGE,
-  hover: -1, kept: -1, found: [], path: null, view: null, whole: true, moving: false, width: 0, height: 0,
+  hover: -1, kept: -1, found: [], path: null, view: null, whole: true, moving: false, stirred: false, width: 0, height: 0,
 };
 const selection = { mask: new Uint8Array(n), count: 0 };
 const margin = { left: 46, right: 12, top: 12, bottom: 36 };
 const roomAcross = () => state.width - margin.left - margin.right;
 const roomUp = () => state.height - margin.top - margin.bottom;
 
+const isLayout = () => state.across >= q;
+const hasSpread = () => Boolean(isLayout() ? layoutSpread : covariance);
 const axisNames = data.axes.map((name) => name.replace(/ \(\d+% of the variance\)$/, ""));
 
 // Values as text ------------------------------------------------------------
@@ -155,16 +161,24 @@ const inView = (i) => {
   const v = state.view, x = Z[state.across][i], y = Z[state.up][i];
   return x >= v.x0 && x <= v.x1 && y >= v.y0 && y <= v.y1;
 };
+// The picture is in motion until nothing has stirred it for a while.
+let settling = 0;
+const stir = () => {
+  state.whole = false; state.stirred = true;
+  clearTimeout(settling);
+  settling = setTimeout(() => { state.stirred = false; redraw(); }, 150);
+};
+const isInMotion = () => state.moving || state.stirred;
 const zoom = (factor, cx = state.width / 2, cy = state.height / 2) => {
   const v = state.view, fx = (cx - margin.left) / roomAcross(), fy = (state.height - margin.bottom - cy) / roomUp();
   const x = v.x0 + fx * (v.x1 - v.x0), y = v.y0 + fy * (v.y1 - v.y0);
-  state.whole = false;
+  stir();
   state.view = { x0: x - (x - v.x0) * factor, x1: x + (v.x1 - x) * factor, y0: y - (y - v.y0) * factor, y1: y + (v.y1 - y) * factor };
   redraw();
 };
 const pan = (dx, dy) => {
   const v = state.view, ux = ((v.x1 - v.x0) * dx) / roomAcross(), uy = ((v.y1 - v.y0) * dy) / roomUp();
-  state.whole = false;
+  stir();
   state.view = { x0: v.x0 - ux, x1: v.x1 - ux, y0: v.y0 + uy, y1: v.y1 + uy };
   redraw();
 };
@@ -192,6 +206,11 @@ const drawGrid = () => {
 };
 const drawAxes = () => {
   pen.font = FONT;
+  if (isLayout()) {
+    pen.fillStyle = ink.soft;
+    write(state.width < 500 ? "near rows are alike" : "near rows are alike; other distances say nothing", state.width - margin.right, state.height - 3, "right", "bottom");
+    return;
+  }
   drawGrid();
   pen.fillStyle = ink.text;
   write(short(data.axes[state.across], 60), state.width - margin.right, state.height - 3, "right", "bottom");
@@ -268,8 +287,8 @@ const rowsInView = () => {
   return inSight.subarray(0, size);
 };
 const drawPoints = (rows, grid) => {
-  if (rows.length <= LARGE) return stampAll(rows);
-  const few = labelled && labelledCount <= LARGE / 4, chosen = selection.count > 0, mask = selection.mask;
+  if (rows.length <= (isInMotion() && !pen.isVector ? QUICK : LARGE)) return stampAll(rows);
+  const few = labelled && labelledCount <= QUICK, chosen = selection.count > 0, mask = selection.mask;
   const above = [], dots = new Uint32Array(rows.length);
   let size = 0;
   for (let k = 0; k < rows.length; k++) {
@@ -278,7 +297,7 @@ const drawPoints = (rows, grid) => {
     else if (!grid || isAlone(grid, i)) dots[size++] = i;
   }
   drawDots(dots.subarray(0, size));
-  if (above.length <= LARGE) stampAll(above); else drawDots(above);
+  if (above.length <= QUICK) stampAll(above); else drawDots(above);
 };
 
 // Many points: pixels, in an order that mixes the classes, so that none covers another.
@@ -308,7 +327,8 @@ const drawDot = (i) => {
 // One loop without calls: it runs for a hundred thousand rows in every frame.
 const dabAll = ({ width: w, height: h, data: d }, rows) => {
   const v = state.view, xs = Z[state.across], ys = Z[state.up], ax = w / (v.x1 - v.x0), ay = h / (v.y1 - v.y0);
-  const big = Math.round(2 * scale), small = Math.max(1, big - 1), chosen = selection.count > 0, mask = selection.mask;
+  // Fewer rows are drawn larger, as they are when they stand.
+  const big = Math.round((rows.length > LARGE ? 2 : 5) * scale), small = Math.max(1, big - 1), chosen = selection.count > 0, mask = selection.mask;
   const colours = [], total = rows.length, stride = strideOf(total || 1);
   for (let k = 0, at = 0; k < total; k++, at = (at + stride) % total) {
     const i = rows[at], g = group[i], colour = colours[g] || (colours[g] = rgb(colourOf(g)));
@@ -376,6 +396,7 @@ const drawDensity = (grid) => {
 
 // Uncertainty ---------------------------------------------------------------
 const packed = (i, a, b) => {
+  if (a >= q) return layoutSpread[3 * i + a + b - 2 * q];
   const [r, c] = a < b ? [a, b] : [b, a], width = (q * (q + 1)) / 2;
   return covariance.values[(covariance.shared ? 0 : i * width) + r * q - (r * (r - 1)) / 2 + (c - r)];
 };
@@ -395,7 +416,7 @@ const drawEllipses = (rows) => {
     say("Zoom in until fewer than " + MOST_ELLIPSES + " rows are in view to see their uncertainty; a row you point at always shows its own.");
     return;
   }
-  say("Each curve holds half of what the model believes about its row.");
+  say("Each curve holds half of what the model believes about its row" + (isLayout() ? ", as this layout would place it." : "."));
   for (const i of rows) ellipse(i, (rows.length > 100 ? 0.04 : 0.1) * (isFaint(i) ? 0.2 : 1));
 };
 
@@ -422,8 +443,9 @@ const writeWithHalo = (text, box, colour) => {
 const median = (values) => values.sort()[Math.floor(values.length / 2)];
 let places = null;   // of each class: number, medians of its rows, how many; largest first
 const findPlaces = () => {
-  const rows = new Map();
-  for (let i = 0; i < n; i++) {
+  // Of very many rows some tell the middle as well.
+  const rows = new Map(), stride = Math.ceil(n / 20000);
+  for (let i = 0; i < n; i += stride) {
     if (!rows.has(group[i])) rows.set(group[i], []);
     rows.get(group[i]).push(i);
   }
@@ -478,7 +500,7 @@ const drawMarks = () => {
   for (const i of state.found) if (inView(i)) ring(i, 8, 1.4);
   for (const i of [state.kept, state.hover]) {
     if (i < 0 || !inView(i)) continue;
-    if (covariance) ellipse(i, 0.25);
+    if (hasSpread()) ellipse(i, 0.25);
     drawMarker(pen, ...pointOf(i), 5, group[i], isOpen(i));
     ring(i, 9, i === state.kept ? 2.4 : 1.4);
   }
@@ -503,14 +525,14 @@ const clipped = (paint) => {
   pen.restore();
 };
 // While many rows move, their names wait: to find their places takes longer than a frame.
-const hasNames = () => state.names && columns[state.column].levels !== null && !(state.moving && n > LARGE);
+const hasNames = () => state.names && columns[state.column].levels !== null && !(state.moving && n > QUICK);
 const paintRows = () => {
   const rows = rowsInView(), grid = state.density ? gridOf(rows) : null;
   taken = [];
   if (grid) drawDensity(grid);
-  if (state.ellipses) drawEllipses(rows);
+  if (state.ellipses && hasSpread()) drawEllipses(rows);
   drawPoints(rows, grid);
-  if (state.arrows) drawArrows();
+  if (state.arrows && !isLayout()) drawArrows();
   if (hasNames()) drawNames();
 };
 const paintSheet = () => {

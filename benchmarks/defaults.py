@@ -1,0 +1,230 @@
+"""Defaults beside what else they could be, each on held-out labels or planted truth.
+
+dimension    components that `choose_dimension` and `PPCA("auto")` find of those planted
+prior        prior scale of DCAGM's covariances, 2 and 5 labels a class
+chunks       wrong members of chunks in DCAGM, trusted as printed and with doubt
+sizes        accuracy of the nearest labelled row on maps of SPPCA with 2, "auto", 10 components
+bsdr         components that BSDR "auto" finds of those planted in classes
+
+GNOMON_DATA=folder python benchmarks/defaults.py --only prior chunks --repeats 3
+"""
+
+import argparse
+import time
+import warnings
+
+import numpy as np
+from sklearn.neighbors import KNeighborsClassifier
+
+import calibration
+import supervision_sets as sets
+from gnomon import BSDR, DCAGM, PPCA, SPPCA, choose_dimension
+from gnomon.models.dcagm import alternation, rows
+
+import measure
+
+SMALL = "wine breast ionosphere lung vowel housing digits".split()
+WITH_CHUNKS = "wine iris ionosphere breast vowel housing".split()
+LABELS = (2, 5)
+PRIOR_SCALES = (0.05, 0.2, 0.5)
+# Rows, columns, components and the share of variance that each adds, in eighths of all noise.
+PLANTED = [(200, 30, 4, 1.0), (200, 30, 4, 0.5), (100, 50, 3, 0.6), (500, 40, 8, 0.35)]
+WRONG = 0.2
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="*", default=list(PARTS), choices=list(PARTS))
+    parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument("--first", type=int, default=5000, help="seed of the first repeat")
+    options = parser.parse_args()
+    if measure.data_folder() is None:
+        return
+    for name in options.only:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            title, columns, found = PARTS[name](
+                range(options.first, options.first + options.repeats)
+            )
+        note = f"{options.repeats} repeats, seeds {options.first} and following."
+        measure.write(f"defaults_{name}", title, columns, found, [note])
+
+
+def dimension(seeds):
+    """How often the planted number is found, to within one, by each rule."""
+    table = []
+    for n, d, q, strength in PLANTED:
+        found = [_sizes_found(*_planted(n, d, q, strength, seed)) for seed in seeds]
+        near = np.mean(np.abs(np.array(found) - q) <= 1, axis=0)
+        table.append(
+            [f"{n} x {d}, {q} of strength {strength}", *(f"{share:.2f}" for share in near)]
+        )
+        print(table[-1], flush=True)
+    rules = ["held-out likelihood", "parallel analysis", "PPCA auto", "BIC"]
+    return "Share of planted tables whose dimension is found within one", ["planted", *rules], table
+
+
+def _planted(n, d, q, strength, seed):
+    rng = np.random.default_rng(seed)
+    W = np.linalg.qr(rng.standard_normal((d, q)))[0]
+    signal = np.sqrt(strength * d / 8) * rng.standard_normal((n, q)) @ W.T
+    return (signal + rng.standard_normal((n, d)),)
+
+
+def _sizes_found(X):
+    likelihood = choose_dimension(X, models=["PPCA"]).chosen["PPCA"]
+    parallel = choose_dimension(X, criterion="parallel").chosen["principal components"]
+    return likelihood, parallel, PPCA("auto").fit(X).n_components_, _by_bic(X)
+
+
+def _by_bic(X):
+    """What BIC takes of one to ten components."""
+    n, d = X.shape
+    scores = []
+    for q in range(1, 11):
+        size = d * q - q * (q - 1) // 2 + d + 1
+        scores.append(n * PPCA(q).fit(X).score(X) - 0.5 * size * np.log(n))
+    return 1 + int(np.argmax(scores))
+
+
+def prior(seeds):
+    """Accuracy and log loss of DCAGM on rows not seen, for each prior scale."""
+    usual, table = alternation.PRIOR_SCALE, []
+    for q in (2, 5):
+        for name in SMALL:
+            X, y, _ = sets.read(name)
+            for labels in LABELS:
+                found = [_with_scales(X, y, labels, q, seed) for seed in seeds]
+                table.append([f"{name}, {labels}, {q} components", *np.mean(found, axis=0)])
+                print(table[-1], flush=True)
+    alternation.PRIOR_SCALE = usual
+    means = np.mean([[*row[1:]] for row in table], axis=0)
+    cells = [
+        [name, *(f"{a:.3f} / {loss:.3f}" for a, loss in np.reshape(values, (-1, 2)))]
+        for name, *values in [*table, ["mean", *means]]
+    ]
+    title = "Accuracy / log loss of DCAGM by the prior scale of its covariances"
+    return title, ["set, labels a class", *map(str, PRIOR_SCALES)], cells
+
+
+def _with_scales(X, y, labels, q, seed):
+    rng = np.random.default_rng(seed)
+    train, test = np.split(rng.permutation(len(y)), [int(calibration.SEEN * len(y))])
+    known = calibration.draw(y[train], labels, rng)
+    found = []
+    for scale in PRIOR_SCALES:
+        alternation.PRIOR_SCALE = scale
+        model = DCAGM(min(q, X.shape[1]))
+        found += calibration.score(model, X, y, train, test, known)[:2]
+    return found
+
+
+def chunks(seeds):
+    """Accuracy of DCAGM with chunks, right and with wrong members, trusted and doubted."""
+    usual, table = rows.WRONG_MEMBERS, []
+    for name in WITH_CHUNKS:
+        X, y, _ = sets.read(name)
+        for labels in LABELS:
+            found = np.mean([_with_chunks(X, y, labels, seed) for seed in seeds], axis=0)
+            table.append([f"{name}, {labels}", *found])
+            print(table[-1], flush=True)
+    rows.WRONG_MEMBERS = usual
+    table.append(["mean", *np.mean([[*row[1:]] for row in table], axis=0)])
+    cells = [[name, *(f"{value:.3f}" for value in values)] for name, *values in table]
+    columns = ["none", "right, trusted", "right", "20 % wrong, trusted", "20 % wrong"]
+    title = "Accuracy of DCAGM with chunks of four on half of the rows without a label"
+    return title, ["set, labels a class", *columns], cells
+
+
+def _with_chunks(X, y, labels, seed):
+    rng = np.random.default_rng(seed)
+    known = calibration.draw(y, labels, rng)
+    hidden = known < 0
+    right, wrong = _fours(y, known, rng)
+    found = []
+    for groups, doubt in [(None, 0.1), (right, 0.0), (right, 0.1), (wrong, 0.0), (wrong, 0.1)]:
+        rows.WRONG_MEMBERS = doubt
+        found.append(DCAGM().fit(X, known, chunks=groups).score(X[hidden], y[hidden]))
+    return found
+
+
+def _fours(y, known, rng):
+    """Chunks of four rows without a label, and the same with a fifth of the members exchanged."""
+    chosen = rng.permutation(np.flatnonzero(known < 0))[: np.sum(known < 0) // 2]
+    right = np.full(len(y), -1)
+    for c in np.unique(y):
+        own = chosen[y[chosen] == c]
+        right[own] = len(y) * c + np.arange(len(own)) // 4
+    wrong, moved = right.copy(), chosen[rng.random(len(chosen)) < WRONG]
+    wrong[moved] = right[rng.permutation(moved)]
+    return right, wrong
+
+
+def sizes(seeds):
+    """Accuracy of predictions and of the nearest labelled row, and seconds, by components."""
+    table = []
+    for name in SMALL:
+        X, y, _ = sets.read(name)
+        for labels in LABELS:
+            found = [_with_sizes(X, y, labels, seed) for seed in seeds]
+            table.append([f"{name}, {labels}", *np.mean(found, axis=0).ravel()])
+            print(table[-1], flush=True)
+    table.append(["mean", *np.mean([[*row[1:]] for row in table], axis=0)])
+    cells = [
+        [name, *(f"{p:.3f} / {near:.3f} / {s:.2f} s" for p, near, s in np.reshape(values, (-1, 3)))]
+        for name, *values in table
+    ]
+    title = "SPPCA by its number of components: accuracy of predict / nearest labelled row / time"
+    return title, ["set, labels a class", "2", "10", "auto"], cells
+
+
+def _with_sizes(X, y, labels, seed):
+    rng = np.random.default_rng(seed)
+    train, test = np.split(rng.permutation(len(y)), [int(calibration.SEEN * len(y))])
+    known = calibration.draw(y[train], labels, rng)
+    found = []
+    for q in (2, min(10, X.shape[1]), "auto"):
+        begun = time.process_time()
+        model = SPPCA(q, random_state=0).fit(X[train], known)
+        seconds = time.process_time() - begun
+        near = KNeighborsClassifier(1).fit(model.transform(X[train[known >= 0]]), known[known >= 0])
+        nearest = near.score(model.transform(X[test]), y[test])
+        found.append([model.score(X[test], y[test]), nearest, seconds])
+    return found
+
+
+def bsdr(seeds):
+    """Components that BSDR finds of those planted in three or five classes."""
+    table = []
+    for n_classes, per_class in [(3, 20), (5, 20), (5, 2)]:
+        found = [_bsdr_found(n_classes, per_class, seed) for seed in seeds]
+        sizes, scores = np.transpose(found)
+        right = np.mean(sizes == n_classes - 1)
+        table.append(
+            [
+                f"{n_classes} classes, {per_class} rows each",
+                f"{right:.2f}",
+                f"{sizes.mean():.1f}",
+                f"{scores.mean():.3f}",
+            ]
+        )
+        print(table[-1], flush=True)
+    columns = ["planted", "right", "mean size", "accuracy on new rows"]
+    return 'BSDR "auto" on classes whose means span all directions that they can', columns, table
+
+
+def _bsdr_found(n_classes, per_class, seed):
+    rng = np.random.default_rng(seed)
+    means = 2.5 * np.linalg.qr(rng.standard_normal((10, n_classes)))[0].T
+    y = np.repeat(np.arange(n_classes), per_class + 40)
+    X = means[y] + rng.standard_normal((len(y), 10))
+    train = np.arange(len(y)) % (per_class + 40) < per_class
+    model = BSDR("auto", random_state=0).fit(X[train], y[train])
+    return model.n_components_, model.score(X[~train], y[~train])
+
+
+PARTS = {"dimension": dimension, "prior": prior, "chunks": chunks, "sizes": sizes, "bsdr": bsdr}
+
+
+if __name__ == "__main__":
+    main()

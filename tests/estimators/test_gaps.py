@@ -1,0 +1,147 @@
+"""Missing values in X for the models that have no density of x: filled, and not forgotten."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.utils import get_tags
+
+from gnomon import BSDR, DCAGM, BSDRRegressor, MultinomialProbit
+
+N, D = 400, 12
+
+
+def sample(seed):
+    """Rows of rank three in their own units, complete and with 30 % of gaps; classes, numbers."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(N, 3))
+    X = (z @ rng.normal(size=(3, D)) + 0.4 * rng.normal(size=(N, D))) * 10.0 ** rng.integers(
+        -2, 3, D
+    )
+    classes = np.argmax(z @ np.array([[2.0, 0, -2], [0, 2, -1], [0, 0, 0]]), axis=1)
+    numbers = z @ np.array([3.0, -2.0, 1.0]) + 0.5 * rng.normal(size=N)
+    return X, np.where(rng.random(X.shape) < 0.3, np.nan, X), classes, numbers
+
+
+@pytest.fixture(scope="module")
+def planted():
+    return sample(0)
+
+
+CLASSIFIERS = {
+    "BSDR": BSDR(2, random_state=0),
+    "BSDR, integral": BSDR(2, proba="integral", random_state=0),
+    "BSDR, column": BSDR(2, prior="column", random_state=0),
+    "MultinomialProbit": MultinomialProbit(),
+    "DCAGM": DCAGM(2, random_state=0),
+}
+MAPS = {name: CLASSIFIERS[name] for name in ("BSDR", "BSDR, column", "DCAGM")}
+
+
+def with_means(X):
+    return np.where(np.isnan(X), np.nanmean(X, axis=0), X)
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_classes_are_found_better_than_with_column_means(planted, name):
+    _, X, y, _ = planted
+    train, test = slice(None, 200), slice(200, None)
+    model = clone(CLASSIFIERS[name]).fit(X[train], y[train])
+    filled = with_means(X)
+    plain = clone(CLASSIFIERS[name]).fit(filled[train], y[train])
+    assert model.score(X[test], y[test]) > plain.score(filled[test], y[test]) + 0.02
+
+    def log_loss(model, rows):
+        return -np.mean(np.log(model.predict_proba(rows[test])[np.arange(200), y[test]]))
+
+    assert log_loss(model, X) < log_loss(plain, filled)
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_gaps_make_predictions_less_sure(planted, name):
+    X, holed, y, _ = planted
+    model = clone(CLASSIFIERS[name]).fit(X, y)
+    rows = np.isnan(holed).sum(axis=1) > 5
+    sure, less = model.predict_proba(X[rows]), model.predict_proba(holed[rows])
+    assert less.max(axis=1).mean() < sure.max(axis=1).mean() - 0.01
+    assert_allclose(less.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_complete_rows_are_seen_as_if_alone(planted, name):
+    X, holed, y, _ = planted
+    model = clone(CLASSIFIERS[name]).fit(X, y)
+    both = np.vstack([X[:5], holed[:5]])
+    assert_allclose(model.predict_proba(both)[:5], model.predict_proba(X[:5]), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_what_gaps_add_to_a_posterior_covers_the_complete_row(planted, name):
+    X, holed, y, _ = planted
+    model = clone(MAPS[name]).fit(X, y)
+    whole, found = model.posterior(X), model.posterior(holed)
+    assert_allclose(found.mean, model.transform(holed), atol=1e-9)
+    rows = np.isnan(holed).any(axis=1)
+    added = np.diagonal(found.covariance - whole.covariance, axis1=1, axis2=2)[rows]
+    inside = np.abs(found.mean - whole.mean)[rows] < 1.96 * np.sqrt(added)
+    assert 0.93 < inside.mean() < 0.97
+
+
+@pytest.mark.parametrize("fitted_to_gaps", [False, True])
+def test_numbers_of_rows_with_gaps_are_within_their_deviations(fitted_to_gaps):
+    """As often as complete rows are, which with 200 of them is .96 to .98 of the time."""
+    whole, found = [], []
+    for seed in range(4):
+        X, holed, _, y = sample(seed)
+        model = BSDRRegressor(1, random_state=0).fit(X[:200], y[:200])
+        whole.append(inside(model, X[200:], y[200:]))
+        if fitted_to_gaps:
+            model.fit(holed[:200], y[:200])
+        found.append(inside(model, holed[200:], y[200:]))
+    assert abs(np.mean(found) - np.mean(whole)) < 0.02
+
+
+def inside(model, X, y):
+    value, sd = model.predict(X, return_std=True)
+    return np.mean(np.abs(value - y) < 1.96 * sd)
+
+
+def test_numbers_are_found_better_than_with_column_means(planted):
+    _, X, _, y = planted
+    model, filled = BSDRRegressor(1, random_state=0).fit(X[:200], y[:200]), with_means(X)
+    plain = BSDRRegressor(1, random_state=0).fit(filled[:200], y[:200])
+    assert model.score(X[200:], y[200:]) > plain.score(filled[200:], y[200:]) + 0.02
+
+
+def test_draws_and_the_mean_field_agree_on_what_gaps_add(planted):
+    X, holed, y, _ = planted
+    few = {"n_chains": 2, "n_draws": 300, "n_warmup": 100}
+    options = {"n_components": 1, "latent_noise": 1.0, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        drawn = BSDR(inference="gibbs", **few, **options).fit(X, y == 0)
+    mean = BSDR(**options).fit(X, y == 0)
+    rows = np.isnan(holed).any(axis=1)
+
+    def added(model):
+        whole, found = model.posterior(X[rows]), model.posterior(holed[rows])
+        scale = model.transform(X[rows]).var()
+        return (found.covariance - whole.covariance)[:, 0, 0] / scale
+
+    a, b = added(drawn), added(mean)
+    assert np.corrcoef(a, b)[0, 1] > 0.85
+    assert 0.7 < a.mean() / b.mean() < 1.4
+    P = drawn.predict_proba(holed[rows])
+    assert np.mean(P.argmax(axis=1) == (y == 0)[rows]) > 0.8
+
+
+def test_a_fit_to_sparse_rows_fills_nothing_and_says_so(planted):
+    X, holed, y, _ = planted
+    model = BSDR(2, random_state=0).fit(sparse.csr_array(X), y)
+    assert get_tags(BSDR()).input_tags.allow_nan
+    assert not get_tags(model).input_tags.allow_nan
+    with pytest.raises(ValueError, match="did not learn to fill them"):
+        model.transform(holed)
