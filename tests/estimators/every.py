@@ -15,6 +15,8 @@ ABOUT_Y = {"target"}
 # Fewer draws than a user would take; what is asked of them here needs no more.
 SMALL = {"n_chains": 2, "n_draws": 50, "n_warmup": 20}
 LINKED = ("PRPCA",)
+# t-SNE of a map is a picture of it and no model: a rounding may lay it out in another way.
+PICTURES = ("NeighbourLayout",)
 # Options that only this value of another one reads.
 READ_WITH = {
     "SPPCA": {"supervision": "likelihood", "of": ("solver", "noise", "target_mean")},
@@ -24,7 +26,7 @@ READ_WITH = {
 
 def constructors() -> list[type]:
     """The public classes that fit and need no argument to be made."""
-    found = [getattr(gnomon, name) for name in gnomon.__all__]
+    found = [getattr(gnomon, name) for name in gnomon.__all__ if name not in PICTURES]
     return [kind for kind in found if isinstance(kind, type) and _is_estimator(kind)]
 
 
