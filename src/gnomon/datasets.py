@@ -334,8 +334,10 @@ def _is_class(value):
 
 def _mentioned(i, parts, names, texts):
     """Rows of the same part that the text of row i names under "See Also"."""
-    section = re.search(r"See Also\n-+\n(.*?)(?:\n\n\w+\n-+\n|\Z)", texts[i], re.S)
-    words = set(re.findall(r"\w+", re.sub(r":.*", "", section[1]))) if section else set()
+    section = re.search(r"\nSee Also\n-+\n(.*?)(?:\n[A-Z][\w ]*\n-+\n|\Z)", texts[i], re.S)
+    heads = re.findall(r"^\S.*", section[1], re.M) if section else []
+    # Either "name, name : what it does" or ":func:`name`", with what it does below.
+    words = {word for head in heads for word in re.findall(r"\w+", head.partition(" : ")[0])}
     start, stop = parts.index(parts[i]), parts.index(parts[i]) + parts.count(parts[i])
     return [j for j in range(start, stop) if j != i and names[j] in words]
 

@@ -81,7 +81,9 @@ def around(path: Path) -> None:
     splits = SemiSupervisedSplit(3).split(X, y)
     print(splits, gnomon.labelled_scorer("accuracy"), gnomon.read_table(path).X)
     print(gnomon.from_loaders([lambda: X]).shape, gnomon.to_onnx(model, dtype="float32"))
-    print(gnomon.from_parquet, gnomon.from_rows, gnomon.label)
+    print(gnomon.from_parquet, gnomon.from_rows)
+    with gnomon.label(X, y, classes=["a", "b"], open_browser=False) as page:
+        print(page.url, page.labels, page.chunks, page.export())
     print(datasets.make_classes().labels, datasets.make_linked().adjacency)
     print(datasets.load_scipy_texts().names, datasets.remove_entries(X))
     io.place_anndata(None, io.fit_anndata(None, model))

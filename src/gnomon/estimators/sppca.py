@@ -277,7 +277,7 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         if self.n_components == "auto":
             known = {"links": links, "sample_index": sample_index, "chunks": chunks}
             return self._fit_chosen(X, y, sample_weight=sample_weight, **known)
-        settings = self._settings()
+        settings, before = self._settings(), self._chosen_before()
         X = read_data(self, X, fitting=True, min_samples=2)
         check_size(settings.n_components, X.shape)
         problem, coding = self._read_problem(X, y, sample_weight, chunks, settings)
@@ -291,7 +291,8 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
             self._keep_head(problem, found)
             self._warn_at_floor(*found.at_floor)
         else:
-            found = strength.fit(problem, self._strength_settings(settings), self._loop(problem))  # type: ignore[assignment]
+            chosen = self._strength_settings(settings, before)
+            found = strength.fit(problem, chosen, self._loop(problem))  # type: ignore[assignment]
             self._keep(X.dtype, coding, found.fitted, found.strength, found.passes)
             self.supervision_directions_ = found.n_directions
             self._keep_head(problem, found.fitted)
@@ -527,15 +528,19 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
             repeatable(self.random_state),
         )
 
-    def _strength_settings(self, settings):
+    def _strength_settings(self, settings, before):
         """The same for a strength in the place of the likelihood."""
         latent, limits = self.scale == "latent", (settings.max_iter, settings.tol)
         chosen = settings.n_components, self.supervision, latent
-        return strength.Settings(*chosen, *limits, settings.rng, self._chosen_before())
+        return strength.Settings(*chosen, *limits, settings.rng, before)
 
     def _chosen_before(self):
-        """The directions and the strength of an earlier fit, where they are to stay."""
-        if not self.warm_start or not hasattr(self, "supervision_directions_"):
+        """The directions and the strength of an earlier fit, where they are to stay.
+
+        No supervision does not: it is what little evidence gave.
+        """
+        known = hasattr(self, "supervision_directions_") and self.supervision_ > 0
+        if not self.warm_start or not known:
             return None
         return strength.Candidate(self.supervision_directions_, self.supervision_)
 

@@ -40,6 +40,14 @@ def test_what_cannot_be_is_said_in_one_line(run, words, said):
     assert "Traceback" not in result.output
 
 
+def test_a_number_that_marks_rows_without_a_label_is_asked_about(run, tmp_path):
+    path = tmp_path / "table.csv"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines[:10], *(line + '"-1"' for line in lines[10:])]) + "\n")
+    result = run("--target", "kind")
+    assert "'kind' has cells -1; say --unlabelled=-1" in result.output
+
+
 def test_the_folder_of_another_table_is_refused(run, tmp_path):
     folder = tmp_path / "table-labels"
     folder.mkdir()

@@ -183,6 +183,7 @@ def test_labels_of_many_threads_are_all_kept_and_in_one_order(begin, tmp_path):
         ({"do": "label", "rows": []}, "no row to label"),
         ({"do": "skip", "rows": []}, "no row to skip"),
         ({"do": "undo"}, "nothing to undo"),
+        ({"do": "label", "rows": [1], "name": " -1 "}, "rows without a label"),
         ({"do": "together", "rows": [5]}, "one row alone"),
         ({"do": "together", "rows": [0, 1, 5]}, "cannot belong together: ant, bee"),
     ],

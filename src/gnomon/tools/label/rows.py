@@ -89,6 +89,8 @@ def from_table(table: Table, asked: Question, note, **shown) -> Rows:
     asked = named_rows(table, asked._replace(ignore=(*asked.ignore, *hidden)), note)
     ready = prepare(table, asked._replace(task="classes"), note)
     given = [None] * len(ready.ids) if ready.y is None else list(ready.y)
+    if "-1" in given and not {*given} <= {"-1", "1", None}:
+        raise TableError(f"{target!r} has cells -1; say --unlabelled=-1 if they mean no label")
     return Rows(
         name=table.path.stem,
         target=target,

@@ -1,34 +1,39 @@
 """Labelling in Python: a page of this machine beside the program that opened it."""
 
+import os
 import re
 import threading
 import time
 import webbrowser
+from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
+from typing import Self
 
 import numpy as np
 
 from gnomon._lazy import import_extra
+from gnomon.typing import OutputsLike, RowsLike
 
 # Seconds that a server takes at most to begin.
 PATIENCE = 10.0
 
 
 def label(
-    X,
-    y=None,
+    X: RowsLike,
+    y: OutputsLike = None,
     *,
-    classes=None,
-    ids=None,
-    images=None,
-    image_folder=None,
-    texts=None,
-    out="labels",
-    model="auto",
-    random_state=0,
-    port=0,
-    open_browser=True,
-):
+    classes: Sequence[str] | None = None,
+    ids: Sequence[str] | None = None,
+    images: Sequence[str | os.PathLike | None] | None = None,
+    image_folder: str | os.PathLike | None = None,
+    texts: Sequence[str | None] | None = None,
+    out: str | os.PathLike = "labels",
+    model: str = "auto",
+    random_state: int = 0,
+    port: int = 0,
+    open_browser: bool = True,
+) -> "LabellingPage":
     """Open a page on this machine that takes labels and learns from each.
 
     The page shows the map of the rows, offers those whose label would help most, refits after
@@ -143,7 +148,7 @@ class LabellingPage:
         The address of the page, with the token that opens it.
     """
 
-    def __init__(self, session, *, port=0, open_browser=True):
+    def __init__(self, session, *, port: int = 0, open_browser: bool = True) -> None:
         from gnomon.tools.label.server import Server
 
         self._session = session
@@ -176,7 +181,7 @@ class LabellingPage:
         """Numbers of groups that belong together, -1 for rows in none."""
         return self._session.snapshot().chunks
 
-    def export(self) -> list:
+    def export(self) -> list[Path]:
         """Write labels, model and report into the folder of the session.
 
         Returns
@@ -188,16 +193,16 @@ class LabellingPage:
 
         return export(self._session)
 
-    def close(self):
+    def close(self) -> None:
         """End the page; what was labelled is in the journal."""
         self._server.stop()
         self._thread.join()
         self._session.close()
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 

@@ -129,6 +129,8 @@ class Session:
         check(entry, len(self.rows.ids), len(self._journal.entries))
         if name is not None and len(name) > LONGEST_NAME:
             raise ValueError(f"the name of a class has more than {LONGEST_NAME} characters")
+        if name == "-1" and name not in self.record.classes:
+            raise ValueError("the name -1 marks rows without a label; another is wanted")
         if not rows and (do != "label" or name is None):
             raise ValueError(f"there is no row to {do}")
         if do == "together":
