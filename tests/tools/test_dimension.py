@@ -7,6 +7,7 @@ from sklearn.model_selection import KFold
 
 import gnomon
 from gnomon import choose_dimension
+from gnomon.tools.compare import candidates
 
 
 def planted(seed, n=200, d=10, q=3):
@@ -113,3 +114,15 @@ def test_gaps_are_filled_once_and_not_in_every_fold(monkeypatch):
     assert seen
     assert not any(seen)
     assert choice.reasons["SPPCA"].startswith(f"{choice.chosen['SPPCA']} ")
+
+
+def test_predictions_try_few_sizes_and_no_model_of_one_size_by_default(rng):
+    X = rng.standard_normal((40, 12))
+    y = (X[:, 0] > 0).astype(int)
+    tried = choose_dimension(X, y, cv=2, progress=False, time_limit=1e-3)
+    assert tried.chosen == {}
+    names = candidates.names_with_sizes("classes")
+    assert "UMAP" not in names
+    assert {"PCA", "SPPCA", "BSDR"} <= set(names)
+    choice = choose_dimension(X, y, models=["PCA"], cv=2, progress=False)
+    assert [row.n_components for row in choice.rows] == [1, 2, 3, 5, 8]

@@ -187,8 +187,8 @@ def test_what_is_unknown_is_refused_when_saving(value, message):
 
 
 def test_the_error_names_the_attribute():
-    with pytest.raises(ModelFileError, match=r"Estimator\.callback is a builtins\.builtin"):
-        Encoder().encode(Estimator(callback=print), "Estimator")
+    with pytest.raises(ModelFileError, match=r"Estimator\.size is a builtins\.builtin"):
+        Encoder().encode(Estimator(size=print), "Estimator")
 
 
 def test_a_class_of_the_same_name_is_not_taken_for_ours():

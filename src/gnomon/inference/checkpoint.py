@@ -11,6 +11,7 @@ import hashlib
 import os
 import secrets
 import stat
+import time
 from collections.abc import Iterable
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -30,6 +31,8 @@ HEADER = ("format", "fingerprint", "objective")
 NO_ROOM = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 # Bytes of the random part of a temporary name: two processes never choose the same.
 TOKEN = 8
+# Seconds in which a file that another process has made may not be locked yet.
+NEW = 2.0
 
 
 class Saved(NamedTuple):
@@ -157,11 +160,13 @@ def _held(file):
 
 
 def _remove_leftovers(place):
-    """Remove what a killed process left beside a file: nobody holds the lock on it."""
+    """Remove what a killed process left beside a file: it is not new, and nobody holds its lock."""
     pattern = f".{glob.escape(place.name)}.{'[0-9a-f]' * 2 * TOKEN}"
     for leftover in glob.glob(pattern, root_dir=place.parent, include_hidden=True):
         with suppress(OSError):
-            if fcntl is not None and not (place.parent / leftover).is_symlink():
+            status = (place.parent / leftover).lstat()
+            is_old = status.st_mtime < time.time() - NEW
+            if fcntl is not None and is_old and stat.S_ISREG(status.st_mode):
                 with open(place.parent / leftover, "rb", opener=_at_once) as file:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     os.unlink(place.parent / leftover)

@@ -1,5 +1,6 @@
 """What each command does: read, fit, write, say."""
 
+import json
 import shlex
 import sys
 from datetime import UTC, datetime
@@ -22,7 +23,7 @@ from gnomon.tools.dimension import DimensionChoice
 from gnomon.tools.prepare import PreparedTable, Question, fill_gaps
 from gnomon.tools.recipe import apply
 from gnomon.tools.report.page import Subject, write_report
-from gnomon.tools.tables import TEXTS, open_table, suffix_of
+from gnomon.tools.tables import open_table
 
 # What of a score a model file keeps.
 SCORE = ("of", "name", "value", "low", "high", "n_rows", "control", "baseline")
@@ -237,10 +238,8 @@ def impute(console, *, model_path, path, out, reading, beyond_range):
     n_gaps = sum(filling.n_gaps for filling in fillings.values())
     console.say(f"{count(n_gaps, 'gap')} filled")
     out = _apart(out or write.named_after(path, "filled"), model_path, path)
-    # Cells of a text file go to another as they are; only what comes from elsewhere is guarded.
-    copied = write.is_text(out) and suffix_of(path) in TEXTS
-    columns = write.imputed_columns(saved.recipe, table, fillings, to_text=copied)
-    how = {"separator": table.reading.separator, "guarded": False} if copied else {}
+    how = write.copying(table, out)
+    columns = write.imputed_columns(saved.recipe, table, fillings, to_text=bool(how))
     _write(console, out, [columns], len(X), **how)
 
 
@@ -347,15 +346,17 @@ def label(console, *, path, out, reading, asked, shown, model, seed, port, brows
     limit_threads(rows.X)
     with console.stage("placing the rows"):
         session = open_session(rows, folder, model=MODELS.get(model, model), random_state=seed)
+    console.wrote(session.path)
 
     def tell(url):
         n = count(session.n_labels, "label")
         console.say(f"{n} in {folder}; the page is open until you press Ctrl-C:")
-        print(url, flush=True)
+        print(json.dumps({"url": url}) if console.as_json else url, flush=True)
 
     serve(session, port, tell, open_browser=browser)
     pairs = {"labels": f"{session.n_labels:,} of {len(rows.ids):,} rows", "folder": str(folder)}
-    console.result(pairs | {"go on with": shlex.join(["gnomon", *sys.argv[1:]])})
+    pairs["go on with"] = shlex.join(["gnomon", *sys.argv[1:]])
+    console.result(pairs, {"labelled": session.n_labels, "rows": len(rows.ids)})
 
 
 def demo(console, *, out):

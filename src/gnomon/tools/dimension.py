@@ -14,6 +14,7 @@ from gnomon._lazy import import_extra
 from gnomon.estimators import check_integer, check_option, check_real, count, why_size
 from gnomon.estimators.ppca import PPCA
 from gnomon.linalg.data import has_gaps
+from gnomon.tools.compare.candidates import names_with_sizes
 from gnomon.tools.compare.scoring import (
     MEASURES,
     Deadline,
@@ -25,6 +26,9 @@ from gnomon.tools.compare.scoring import (
 from gnomon.tools.compare.trials import Settings, chosen_sizes, ended, pooled, score_candidates
 from gnomon.typing import OutputsLike, RowsLike
 
+# A likelihood takes a moment a size; a prediction fits a dozen models in every fold, and scores of
+# neighbouring sizes differ little.
+LIKELY_SIZES, PREDICTED_SIZES = range(1, 11), (1, 2, 3, 5, 8)
 CRITERIA = ("auto", "likelihood", "parallel", "prediction")
 LIKELIHOOD_MODELS = {"PPCA": PPCA, "factor analysis": FactorAnalysis}
 # Tables with permuted columns that show what variances are chance, and the share of them that a
@@ -117,9 +121,11 @@ def choose_dimension(
         For "prediction": as in `compare`.
     models : sequence, default=None
         For "likelihood" names among "PPCA" and "factor analysis"; for "prediction" as in
-        `compare`. All that apply by default. "parallel" has none.
+        `compare`. All that apply by default, but those that draw pictures of one size, as
+        UMAP. "parallel" has none.
     n_components : sequence of int, default=None
-        Sizes to try; 1, 2, ... up to 10 by default, as far as X allows.
+        Sizes to try, as far as X allows; by default 1, 2, ... up to 10, for "prediction"
+        1, 2, 3, 5 and 8.
     criterion : {"auto", "likelihood", "parallel", "prediction"}, default="auto"
         Log likelihood per held-out row; parallel analysis, which keeps the leading principal
         components whose variance exceeds that of the same component in 95 % of 20 tables with
@@ -170,7 +176,8 @@ def choose_dimension(
             time_limit = check_real("time_limit", time_limit, low=0, open_low=True)
         until = Deadline(time_limit)
         settings = Settings("auto", cv, random_state, n_jobs, until, progress)
-        return _by_prediction(X, y, target, models, _sizes(n_components, np.shape(X)), settings)
+        sizes = _sizes(n_components, np.shape(X), PREDICTED_SIZES)
+        return _by_prediction(X, y, target, models, sizes, settings)
     X = check_array(X, dtype=(np.float64, np.float32), input_name="X")
     sizes = _sizes(n_components, X.shape)
     if criterion == "parallel":
@@ -204,12 +211,12 @@ def _component_variances(X):
     return np.linalg.eigvalsh(small)[::-1]
 
 
-def _sizes(n_components, shape):
+def _sizes(n_components, shape, usual=LIKELY_SIZES):
     most = min(shape[1], shape[0] // 2) - 1
     if n_components is None:
         if most < 1:
             raise ValueError(f"X has shape {shape}; a choice needs at least 4 rows and 2 features")
-        return list(range(1, min(10, most) + 1))
+        return [size for size in usual if size <= most]
     sizes = [check_integer("n_components", q, low=1) for q in np.atleast_1d(n_components).tolist()]
     return sorted({min(q, max(most, 1)) for q in sizes})
 
@@ -261,6 +268,7 @@ def within_an_error(sizes, values, test_share) -> int:
 
 def _by_prediction(X, y, target, models, sizes, settings):
     problem = read_problem(X, y, target=target)
+    models = names_with_sizes(problem.kind) if models is None else models
     problem = problem._replace(X=_filled(problem.X, max(sizes), settings.until))
     done = score_candidates(problem, models, sizes, settings)
     rows = [

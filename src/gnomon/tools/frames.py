@@ -13,7 +13,7 @@ import pyarrow as pa
 from gnomon.exceptions import TableError
 from gnomon.tools.cells import mended
 from gnomon.tools.tables import Batch, Table, as_numbers, column_kind
-from gnomon.tools.write import Filling, as_given, beside
+from gnomon.tools.write import Filling, beside, in_words_of
 
 # What a table without a file is called in messages.
 TABLE = Path("the table")
@@ -100,7 +100,7 @@ def filled_frame(frame, filled: dict[str, Filling], *, with_sureness):
     for name, filling in filled.items():
         _, *more = beside(name, filling, names, with_sureness).items()
         given = _arrow(frame, names[name])
-        column = as_given(given, filling)
+        column = in_words_of(given, filling)
         typed = column_kind(given) == "text" and column_kind(column) != "text"
         frame = put(frame, names[name], column, more, keep_type=not typed)
     return frame

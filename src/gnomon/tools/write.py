@@ -19,9 +19,11 @@ from gnomon.tools.tables import (
     COMPRESSED,
     MICROSECONDS_OF_A_DAY,
     NUMBER,
+    TEXTS,
     as_numbers,
     as_texts,
     column_kind,
+    suffix_of,
 )
 
 # A spreadsheet runs cells that begin like this; a quote before them keeps them text. Numbers,
@@ -108,22 +110,23 @@ def is_text(path) -> bool:
     return str(path) == "-" or str(path).endswith((".csv", ".tsv", ".txt"))
 
 
-def write_batches(path, batches: Iterable[dict], *, separator=None, guarded=True):
+def write_batches(path, batches: Iterable[dict], *, separator=None, copied=()):
     """Columns of some rows after those of others as csv or parquet, by the suffix of the file.
 
-    The path "-" is csv on standard output. ``guarded`` cells do not run in a spreadsheet.
+    The path "-" is csv on standard output. Cells do not run in a spreadsheet, but those of columns
+    that are ``copied`` from another text file.
     """
     tables = (pa.table({name: _arrow(v) for name, v in batch.items()}) for batch in batches)
     if str(path).endswith(".tsv") or separator in (None, "\t"):
         separator = "\t" if str(path).endswith(".tsv") else ","
     if str(path) == "-":
-        _write_csv(sys.stdout.buffer, tables, separator, guarded)
+        _write_csv(sys.stdout.buffer, tables, separator, copied)
         return path
     if not is_text(path) and not str(path).endswith(PARQUET):
         raise TableError(f"--out {path}: accepted are csv and parquet files, or - for the screen")
     with atomic_file(path) as file:
         if is_text(path):
-            _write_csv(file, tables, separator, guarded)
+            _write_csv(file, tables, separator, copied)
         else:
             _write_parquet(file, tables)
     return path
@@ -259,7 +262,7 @@ def imputed_columns(recipe: Recipe, table, filled, *, with_sureness=True, to_tex
 
     What was there stays as it was, ``to_text`` to the letter.
     """
-    given = _given(recipe, table, to_text)
+    given = _matrix_columns(recipe, table) if recipe.matrix_names else as_given(table, to_text)
     decimal = table.reading.decimal or "."
     columns: dict = {}
     for name, column in given.items():
@@ -268,16 +271,26 @@ def imputed_columns(recipe: Recipe, table, filled, *, with_sureness=True, to_tex
             continue
         filling = filled[name]
         if to_text:
-            filling = filling._replace(column=as_given(column, filling, decimal))
+            filling = filling._replace(column=in_words_of(column, filling, decimal))
         columns |= beside(name, filling, given, with_sureness)
     return columns
 
 
-def _given(recipe, table, to_text):
-    """The columns of a table as its file has them."""
+def _matrix_columns(recipe, table):
     (batch,) = table.batches()
-    if recipe.matrix_names:
-        return {name: batch.matrix[:, j] for j, name in enumerate(recipe.matrix_names)}
+    return {name: batch.matrix[:, j] for j, name in enumerate(recipe.matrix_names)}
+
+
+def copying(table, out) -> dict:
+    """How a table goes from one text file to another; nothing where it does not."""
+    if not is_text(out) or suffix_of(table.path) not in TEXTS:
+        return {}
+    return {"separator": table.reading.separator, "copied": frozenset(table.names)}
+
+
+def as_given(table, to_text=False) -> dict:
+    """The columns of a table as its file has them: ``to_text`` to the letter."""
+    (batch,) = table.batches()
     written = table.as_written(table.names)
     return {name: _kept(batch.columns[name], written[name], to_text) for name in table.names}
 
@@ -294,7 +307,7 @@ def _kept(column, written, to_text):
     return column if pc.all(pc.fill_null(same, True)).as_py() else bare
 
 
-def as_given(given, filling: Filling, decimal=None):
+def in_words_of(given, filling: Filling, decimal=None):
     """The filled column; as texts where the given one has plain texts.
 
     Dates of another style, as 25/03/2021, become dates: to mix styles would spoil them; so do
@@ -447,13 +460,14 @@ def _times(values, kind):
     return pa.array(np.rint(micros).astype(np.int64)).cast(unit).cast(kind, safe=False)
 
 
-def _write_csv(file, tables, separator, guarded):
+def _write_csv(file, tables, separator, copied):
     from pyarrow import csv
 
     for i, table in enumerate(tables):
         _check_cells(table)
-        names = [_safe_text(name) if guarded else name for name in table.column_names]
-        columns = [_safe(column) if guarded else column for column in table.columns]
+        given = dict(zip(table.column_names, table.columns, strict=True))
+        names = [name if name in copied else _safe_text(name) for name in given]
+        columns = [c if name in copied else _safe(c) for name, c in given.items()]
         safe = pa.table(columns, names=names)
         options = csv.WriteOptions(
             include_header=i == 0, delimiter=separator, quoting_style="needed"

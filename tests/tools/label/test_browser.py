@@ -330,7 +330,7 @@ def test_the_map_moves_to_its_new_place_and_the_card_follows(show, begin):
     give(page, truth)
     until(lambda: int(dataset(page, "canvas", "version")) > version)
     until(lambda: int(dataset(page, "canvas", "moves") or 0) >= 1)
-    assert int(dataset(page, "canvas", "frames")) > frames + 3
+    assert int(dataset(page, "canvas", "frames")) > frames + 1
 
 
 def test_a_slip_is_shown_and_one_key_looks_at_it_again(show, begin):

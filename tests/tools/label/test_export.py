@@ -53,6 +53,16 @@ def test_the_labels_stand_beside_the_columns_of_the_table(written, session):
     assert rows[50]["kind: together"] == rows[53]["kind: together"] != ""
 
 
+def test_the_columns_of_the_table_stay_to_the_letter(written, tmp_path):
+    cells = []
+    for path in (tmp_path / "table.csv", written["labels.csv"]):
+        with path.open(newline="") as file:
+            cells.append(
+                [[row[n] for n in ("name", "u", "v", "w")] for row in csv.DictReader(file)]
+            )
+    assert cells[0] == cells[1]
+
+
 def test_the_model_predicts_names_and_takes_the_table(written, session, tmp_path):
     model = gnomon.load(written["model.gnomon"])
     assert set(model.classes_) == {"ant", "bee", "cow"}

@@ -207,7 +207,7 @@ def test_predictions_and_dates_are_columns_of_their_kind(subject):
 @pytest.mark.parametrize(
     ("names", "expected"),
     [
-        (["10", "9", "-1", "1.5"], ["-1", "1.5", "9", "10"]),
+        (["10", "9", "-2", "1.5"], ["-2", "1.5", "9", "10"]),
         (["site 10", "site 9", "b", "ab"], ["ab", "b", "site 9", "site 10"]),
     ],
 )

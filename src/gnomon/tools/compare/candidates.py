@@ -176,6 +176,11 @@ def choose(problem: Problem, models) -> tuple[list[Candidate], dict[str, str]]:
     return chosen, skipped
 
 
+def names_with_sizes(kind) -> list[str]:
+    """The known models of which several numbers of components are tried."""
+    return [c.name for c in CANDIDATES if kind[0] in c.kinds and not c.picture]
+
+
 def sizes_for(candidate, problem, n_components, n_train) -> list[int]:
     """The numbers of components that the candidate can have, each once."""
     limit = min(problem.X.shape[1], n_train - 1)

@@ -58,12 +58,15 @@ def label_columns(target, record: Record) -> dict:
 def _write_labels(session, record):
     """The columns of the table with the labels after them; of a matrix the names of its rows."""
     table = session.rows.source[0]
-    (batch,) = table.batches()
-    own = dict(batch.columns) if not table.features else {"row": pa.array(session.rows.ids)}
+    path = session.folder / f"{LABELS}{write.suffix_for(table.path)}"
     mine = label_columns(session.rows.target, record)
+    own, how = {"row": pa.array(session.rows.ids)}, {}
+    if not table.features:
+        how = write.copying(table, path)
+        own = write.as_given(table, to_text=bool(how))
+        how |= {"copied": frozenset(own) - set(mine)} if how else {}
     columns = {name: column for name, column in own.items() if name not in mine} | mine
-    suffix = write.suffix_for(table.path)
-    return write.write_batches(session.folder / f"{LABELS}{suffix}", [_flat(columns)])
+    return write.write_batches(path, [_flat(columns)], **how)
 
 
 def _flat(columns):

@@ -67,9 +67,14 @@ class Session:
         return int(np.sum(self.record.labels >= 0))
 
     @property
+    def path(self):
+        """The file of the journal."""
+        return self._journal.path
+
+    @property
     def folder(self):
         """The folder of the journal, where results go."""
-        return self._journal.path.parent
+        return self.path.parent
 
     def listen(self, listener: Callable[[str, dict], Any]):
         """Call a function with (kind, news), from any thread, whenever something is new."""
