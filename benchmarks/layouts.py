@@ -34,20 +34,28 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--first", type=int, default=1700, help="seed of the first repeat")
+    parser.add_argument("--sets", nargs="*", default=list(SETS), choices=SETS)
     options = parser.parse_args()
     if measure.data_folder() is None:
         return
     warnings.simplefilter("ignore")
     umap_layout(np.random.default_rng(0).normal(size=(60, 5)))  # numba compiles at the first call
     rows = []
-    for name, labels in SETS.items():
+    for name in options.sets:
         X, y, _ = sets.read(name)
+        labels = SETS[name]
         for library in LIBRARIES:
             seeds = range(options.first, options.first + options.repeats)
             found = np.mean([measured(X, y, labels, seed, library) for seed in seeds], axis=0)
             rows.append([f"{name}, {library}", *(f"{value:.3f}" for value in found)])
             print(rows[-1], flush=True)
-    cells = np.array([row[1:] for row in rows], dtype=float).reshape(len(SETS), len(LIBRARIES), -1)
+        write_table(rows, options)
+
+
+def write_table(rows, options):
+    """What is finished, with the means of each library."""
+    rows = list(rows)
+    cells = np.array([row[1:] for row in rows], dtype=float).reshape(-1, len(LIBRARIES), len(HEADS))
     for library, means in zip(LIBRARIES, cells.mean(axis=0), strict=True):
         rows.append([f"mean, {library}", *(f"{value:.3f}" for value in means)])
     measure.write(

@@ -39,9 +39,10 @@ RELATIONS = {
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=3)
-    repeats = parser.parse_args().repeats
-    rows = []
-    for name in (*WEB, *CITATIONS):
+    parser.add_argument("--sets", nargs="+", default=(*WEB, *CITATIONS))
+    asked = parser.parse_args()
+    repeats, rows = asked.repeats, []
+    for name in asked.sets:
         X, links, y = read(name)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -342,6 +342,7 @@ def test_missing_entries_in_the_fit_are_bridged_by_links(linked, rng):
     assert errors[0] < errors[1]
 
 
+@pytest.mark.filterwarnings("ignore:X has missing values, which PPCA fills")
 @pytest.mark.parametrize("relation", ["paper", "filter"])
 def test_embeddings_of_rows_with_gaps_are_near_those_of_complete_rows(linked, relation, rng):
     X, links, _ = linked
@@ -584,3 +585,36 @@ def test_rewired_links_are_rejected_and_cost_nothing(linked, seed):
         for m in Z
     ]
     assert scores[1] >= scores[0] - 0.01
+
+
+@pytest.mark.parametrize("relation", ["paper", "filter"])
+def test_it_is_said_that_ppca_fills_gaps_first(rng, relation):
+    X = np.where(rng.random((N, D)) < 0.1, np.nan, rng.standard_normal((N, D)))
+    with pytest.warns(UserWarning, match="PPCA fills from the content of each row"):
+        PRPCA(2, relation=relation).fit(X, links=path(N))
+
+
+def test_a_precision_of_ones_own_takes_the_place_of_links(rng):
+    X, A = rng.standard_normal((N, D)), path(N)
+    inner = np.eye(N) + A.adjacency.toarray()
+    delta = sparse.csr_array(inner @ inner + 1e-6 * np.eye(N))
+    own = PRPCA(2, relation="paper").fit(X, delta=delta)
+    paper = PRPCA(2, relation="paper").fit(X, links=A)
+    scale = delta.diagonal().mean() / (1 + 1e-6)
+    assert_allclose(own.mean_, paper.mean_, atol=1e-8)
+    assert_allclose(own.get_covariance() * scale, paper.get_covariance(), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "delta, options, word",
+    [
+        (np.eye(3), {}, "delta has shape"),
+        (np.eye(N) + np.eye(N, k=1), {}, "not symmetric"),
+        (np.diag(np.r_[0.0, np.ones(N - 1)]), {}, "delta cannot be used"),
+        (np.eye(N), {"relation": "filter"}, "relation == 'filter'"),
+    ],
+)
+def test_a_precision_that_cannot_be_one_is_refused(rng, delta, options, word):
+    model = PRPCA(2, **({"relation": "paper"} | options))
+    with pytest.raises(ValueError, match=word):
+        model.fit(rng.standard_normal((N, D)), delta=delta)

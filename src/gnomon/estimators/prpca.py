@@ -1,5 +1,6 @@
 """PRPCA and its relatives as a scikit-learn estimator."""
 
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ from gnomon.estimators._door import (
 )
 from gnomon.estimators._fit import IterativeFit
 from gnomon.estimators.links import check_sample_index, place_rows, read_links
+from gnomon.exceptions import NumericalError
 from gnomon.linalg.data import has_gaps
 from gnomon.models.gaussian import gaps
 from gnomon.models.relational import paper, posterior
@@ -26,7 +28,8 @@ from gnomon.models.relational.model import State
 from gnomon.stats import gaussian
 from gnomon.typing import CallbackLike, GraphLike, OutputsLike, RowsLike, SeedLike
 
-# Attributes that only "learnt" has; a new fit forgets those of the last.
+# A precision may differ from its transpose by this share of its largest entry: by rounding.
+SYMMETRIC = 1e-9
 
 
 class PRPCA(IterativeFit, LinearGaussianModel):
@@ -198,6 +201,7 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         *,
         links: GraphLike = None,
         sample_index: ArrayLike | None = None,
+        delta: GraphLike = None,
     ) -> Self:
         """Fit the model.
 
@@ -211,6 +215,9 @@ class PRPCA(IterativeFit, LinearGaussianModel):
             Links among the rows; under cross-validation `Links` over all, and ``sample_index``.
         sample_index : array-like of int of shape (n_samples,), default=None
             The node of each row, where links has other nodes besides.
+        delta : sparse matrix or array-like of shape (n_samples, n_samples), default=None
+            For "paper", in the place of links: a precision of the rows of one's own, symmetric
+            and positive definite. Latent variables and noise of every column have it.
 
         Returns
         -------
@@ -222,8 +229,44 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         A = None if links is None else read_links(links, n, sample_index).adjacency
         index = check_sample_index(np.arange(n) if sample_index is None else sample_index, n_rows=n)
         check_size(self.n_components, X.shape)
-        problem = Problem(X, A)
-        return self._keep(X.dtype, index, fit(problem, settings, self._loop(problem)))
+        Delta = None if delta is None else self._read_delta(delta, n, links)
+        if has_gaps(X) and (A is not None or Delta is not None) and not self._observes():
+            warnings.warn(
+                "X has missing values, which PPCA fills from the content of each row before links "
+                "count; relation='learnt' has a likelihood of what is observed",
+                stacklevel=2,
+            )
+        return self._keep(X.dtype, index, self._fit(Problem(X, A, Delta), settings))
+
+    def _observes(self):
+        """Whether the fit is by the likelihood of what is observed."""
+        return self.relation == "learnt" or (self.relation == "paper" and self.solver == "em")
+
+    def _fit(self, problem, settings):
+        try:
+            return fit(problem, settings, self._loop(problem))
+        except NumericalError as error:
+            if problem.Delta is None:
+                raise
+            raise ValueError(
+                f"delta cannot be used: {error}; accepted are symmetric positive-definite "
+                "matrices, add a multiple of the identity"
+            ) from error
+
+    def _read_delta(self, delta, n, links):
+        """A precision of the rows as a sparse array."""
+        if self.relation != "paper" or links is not None:
+            given = "links are given too" if links is not None else f"relation == {self.relation!r}"
+            raise ValueError(f"delta is the precision of relation='paper' without links; {given}")
+        Delta = sparse.csr_array(delta, dtype=float)
+        if Delta.shape != (n, n):
+            raise ValueError(f"delta has shape {Delta.shape}; accepted is {(n, n)}")
+        if not np.all(np.isfinite(Delta.data)):
+            raise ValueError("delta has NaN or infinite entries; accepted are finite numbers")
+        uneven = abs(Delta - Delta.T).max() if Delta.nnz else 0.0
+        if uneven > SYMMETRIC * abs(Delta).max():
+            raise ValueError(f"delta is not symmetric, by up to {uneven}; accepted is a precision")
+        return sparse.csr_array((Delta + Delta.T) / 2)
 
     def fit_transform(
         self,
@@ -232,6 +275,7 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         *,
         links: GraphLike = None,
         sample_index: ArrayLike | None = None,
+        delta: GraphLike = None,
     ) -> np.ndarray:
         """Fit the model and embed its rows, with their links.
 
@@ -241,14 +285,14 @@ class PRPCA(IterativeFit, LinearGaussianModel):
             Training rows.
         y : None
             Ignored.
-        links, sample_index
+        links, sample_index, delta
             As in `fit`.
 
         Returns
         -------
         Z : ndarray of shape (n_samples, n_components)
         """
-        self.fit(X, y, links=links, sample_index=sample_index)
+        self.fit(X, y, links=links, sample_index=sample_index, delta=delta)
         return self.transform(X, links=links, sample_index=sample_index)
 
     def transform(

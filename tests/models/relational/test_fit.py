@@ -8,7 +8,7 @@ from gnomon.datasets import remove_entries
 from gnomon.inference.loop import iterate
 from gnomon.linalg import graph
 from gnomon.models.gaussian import fit as gaussian_fit
-from gnomon.models.relational import rounds
+from gnomon.models.relational import paper, rounds
 from gnomon.models.relational.fit import Problem, Settings, fit
 from gnomon.stats.gaussian import covariance
 
@@ -142,6 +142,26 @@ def test_gaps_are_filled_by_ppca_first(linked, relation):
         row[miss] = alone.mean[miss] + C[np.ix_(miss, ~miss)] @ known
     expected = fit(Problem(filled, A), settings(relation), iterate)
     assert_allclose(covariance(*found.view), covariance(*expected.view), rtol=1e-8)
+
+
+def test_the_paper_by_em_with_gaps_is_likelier_than_with_rows_that_ppca_filled(linked):
+    X, A = linked
+    holes = remove_entries(X, 0.1)
+    found = fit(Problem(holes, A), settings(solver="em", tol=1e-6, max_iter=500), iterate)
+    assert found.run.converged
+    assert found.run.objective[-1] > found.run.objective[0] + 1
+    assert np.diff(found.run.objective).min() > -1e-6 * abs(found.run.objective[0])
+
+
+def test_a_precision_of_ones_own_is_used_as_that_of_links(linked):
+    X, A = linked
+    R = paper.mixing(A, 1.3, 0.01)
+    Delta = sparse.csr_array(R.T @ R)
+    found = fit(Problem(X, None, Delta), settings(), iterate)
+    expected = fit(Problem(X, A), settings(), iterate)
+    scale = Delta.diagonal().mean() / (1.3**2 + 0.01)
+    assert_allclose(found.mean, expected.mean)
+    assert_allclose(covariance(*found.view) * scale, covariance(*expected.view), rtol=1e-6)
 
 
 def test_learnt_rows_with_gaps_end_near_those_of_complete_rows(linked):

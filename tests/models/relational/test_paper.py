@@ -4,6 +4,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.stats import multivariate_normal
 
+from gnomon.exceptions import NumericalError
 from gnomon.inference.loop import iterate
 from gnomon.linalg import eigen, graph
 from gnomon.linalg.data import Centered, Matrix
@@ -103,14 +104,14 @@ def test_likelihood_is_the_matrix_normal_density(A, X, view):
     C = view.W @ view.W.T + view.sigma2 * np.eye(d)
     Y, mean = mixed(A, X)
     dense = multivariate_normal(np.tile(mean, n), np.kron(np.linalg.inv(precision(A)), C))
-    alone = paper.of_unlinked_row(view, ALPHA, GAMMA)
+    alone = paper.of_row(view, ALPHA**2 + GAMMA)
     log_likelihood = paper.log_density(alone, Y.X, A, ALPHA, GAMMA)
     assert_allclose(log_likelihood, dense.logpdf(X.ravel()), rtol=1e-12)
 
 
 def test_the_view_of_a_row_without_links_has_its_covariance(X, view):
     scale = precision(sparse.csr_array((1, 1)))[0, 0]
-    W, sigma2 = paper.of_unlinked_row(view, ALPHA, GAMMA)
+    W, sigma2 = paper.of_row(view, ALPHA**2 + GAMMA)
     C = view.W @ view.W.T + view.sigma2 * np.eye(d)
     assert_allclose(W @ W.T + sigma2 * np.eye(d), C / scale)
 
@@ -264,3 +265,15 @@ def test_erratum_5_the_precision_is_not_sparse_with_a_hub():
     R = paper.mixing(star, 1.0, 0.0)
     assert R.nnz < 3 * 100
     assert (R.T @ R).nnz == 100**2
+
+
+def test_the_root_of_a_sparse_precision_squares_to_it(A):
+    Delta = sparse.csr_array(precision(A))
+    R = paper.root_of(Delta)
+    assert_allclose((R.T @ R).toarray(), Delta.toarray(), atol=1e-12)
+
+
+@pytest.mark.parametrize("last", [0.0, -1.0])
+def test_a_precision_that_is_not_positive_definite_is_refused(last):
+    with pytest.raises(NumericalError, match="precision of the rows is"):
+        paper.root_of(sparse.diags_array([1.0, 2.0, last]))

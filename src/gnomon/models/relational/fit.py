@@ -1,12 +1,14 @@
 """The fits of PRPCA: without links, as in the paper, by a filter, and by the learnt model.
 
     no links    PPCA
-    "paper"     PPCA of rows mixed by R with R'R = Delta, in closed form or by EM      `paper`
+    "paper"     PPCA of rows mixed by R with R'R = Delta, in closed form or by EM      `paper`,
+                EM with missing entries by `missing`
     "filter"    PPCA of rows smoothed by a power of the normalised adjacency           `paper`
     "learnt"    a shared part and a part of each row's own: `model`, fitted by `rounds`,
                 with missing entries by `gaps`; PPCA where permuted links explain as much
 
-Rows with gaps are filled first by PPCA, each from its own content.
+Rows with gaps are filled first by PPCA, each from its own content. "learnt", and "paper" by EM, go
+on from there to the likelihood of what is observed; the others take them as they are.
 """
 
 from functools import partial
@@ -23,7 +25,7 @@ from gnomon.linalg.solve import fix_signs, one_thread
 from gnomon.models.gaussian import fit as gaussian_fit
 from gnomon.models.gaussian import gaps as gaussian_gaps
 from gnomon.models.gaussian import patterns, ppca
-from gnomon.models.relational import gaps, model, paper, posterior, rounds
+from gnomon.models.relational import gaps, missing, model, paper, posterior, rounds
 from gnomon.models.relational.model import State
 from gnomon.stats.gaussian import View
 
@@ -33,10 +35,14 @@ TOL, TOL_ROUNDS, TOL_COSTLY = 1e-8, 1e-7, 1e-5
 
 
 class Problem(NamedTuple):
-    """Rows, as an array with NaN for gaps, a sparse array or `Data`; links, None for none."""
+    """Rows, as an array with NaN for gaps, a sparse array or `Data`; links, None for none.
+
+    ``Delta`` is a precision of the rows in the place of the one that the paper makes of links.
+    """
 
     X: Any
     A: sparse.csr_array | None = None
+    Delta: sparse.csr_array | None = None
 
 
 class Settings(NamedTuple):
@@ -76,7 +82,7 @@ class PrpcaFit(NamedTuple):
 
 def fit(problem: Problem, settings: Settings, loop) -> PrpcaFit:
     """The fit of the relation asked for, or PPCA without links."""
-    if problem.A is None:
+    if problem.A is None and problem.Delta is None:
         return _fit_alone(problem.X, settings, loop)
     return FITS[settings.relation](problem, settings, loop)
 
@@ -91,16 +97,38 @@ def _fit_alone(X, settings, loop):
 
 def _fit_paper(problem, settings, loop):
     """PPCA of rows mixed by R with R'R = Delta, eqs. (16)-(22) of [LYZ09]."""
+    R, scale = _precision_root(problem, settings)
     filled = _without_gaps(problem.X, settings.n_components, settings)
     rows = as_data(filled.X)
-    R = paper.mixing(problem.A, settings.alpha, settings.gamma)
     mean = paper.relational_mean(rows, R)
     centered = Centered(rows, mean)
     total = check_spread(centered.squared_norm, rows.dtype)
-    by = _by_em if settings.solver == "em" else _in_closed_form
-    view, run = by(Mixed(R.astype(rows.dtype), centered), total, settings, loop)
-    view = paper.of_unlinked_row(view, settings.alpha, settings.gamma)
+    if has_gaps(problem.X) and settings.solver == "em":
+        mean, view, run = _observed_maximum(problem.X, R, rows, settings, loop)
+        centered = Centered(rows, mean)
+    else:
+        by = _by_em if settings.solver == "em" else _in_closed_form
+        view, run = by(Mixed(R.astype(rows.dtype), centered), total, settings, loop)
+    view = paper.of_row(view, scale)
     return _mixed_fit(problem.X, mean, view, run, _content(view, centered, total, filled))
+
+
+def _precision_root(problem, settings):
+    """R with R'R = Delta, and the entry of Delta for a row without links, or for a typical one."""
+    if problem.Delta is None:
+        alpha, gamma = settings.alpha, settings.gamma
+        return paper.mixing(problem.A, alpha, gamma), alpha**2 + gamma
+    return paper.root_of(problem.Delta), float(problem.Delta.diagonal().mean())
+
+
+def _observed_maximum(X, R, filled, settings, loop):
+    """Mean, view and run at the maximum of the likelihood of the observed entries."""
+    filled = np.concatenate(list(filled.dense_blocks()), dtype=float)
+    limits = {"max_iter": settings.max_iter, "tol": _tolerance(settings, TOL)}
+    q = settings.n_components
+    run = missing.maximise(X.astype(float), R.T @ R, filled, q, loop, **limits)
+    view = run.state.view
+    return run.state.mean, View(ppca.canonical(view.W), view.sigma2), run
 
 
 def _fit_filter(problem, settings, loop):
@@ -169,7 +197,7 @@ def _fit_learnt(problem, settings, loop):
 
 def _in_near_order(problem):
     """Many rows such that linked ones are close; the model does not depend on their order."""
-    X, A = problem
+    X, A, _ = problem
     if X.shape[0] <= rounds.MANY or not sparse.issparse(X):
         return X, A
     order = graph.near_order(A)

@@ -10,14 +10,16 @@ is its EM. Without links and with gamma = 0, alpha = 1 this is PPCA.
     here      X     Z     W, sigma2     A     n, d, q     mu
     [LYZ09]   T'    X'    W, sigma^2    A     N, d, q     mu, (16)
 
-A fixed low-pass filter in the place of R, powers of the normalised adjacency, gives PCA
-of smoothed content.
+Any other positive-definite precision of the rows has a root R too, and the same fit. With missing
+entries see `missing`. A fixed low-pass filter in the place of R, powers of the normalised
+adjacency, gives PCA of smoothed content.
 """
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
+from gnomon.exceptions import NumericalError
 from gnomon.inference.loop import Method
 from gnomon.linalg import eigen
 from gnomon.linalg.data import Centered, Data
@@ -39,6 +41,24 @@ def mixing(A, alpha: float, gamma: float) -> sparse.csr_array:
     if gamma == 0:
         return R
     return sparse.csr_array(sparse.vstack([R, np.sqrt(gamma) * eye], format="csr"))
+
+
+def root_of(Delta) -> sparse.csr_array:
+    """R with R'R = Delta for a sparse positive-definite Delta, by a factor without pivoting.
+
+    Of a symmetric matrix P Delta P' = L U with U = D L', so that R = D^(1/2) L' P.
+    """
+    Delta = sparse.csc_array(Delta)
+    options = {"SymmetricMode": True}
+    try:
+        lu = splu(Delta, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
+    except RuntimeError as error:
+        raise NumericalError("the precision of the rows is singular") from error
+    pivots = lu.U.diagonal()
+    if np.any(lu.perm_r != lu.perm_c) or not np.all(pivots > 0):
+        raise NumericalError("the precision of the rows is not positive definite")
+    upper = sparse.csr_array(lu.L.T) * np.sqrt(pivots)[:, None]
+    return sparse.csr_array(sparse.csr_array(upper)[:, lu.perm_c])
 
 
 def relational_mean(X: Data, R) -> np.ndarray:
@@ -91,9 +111,8 @@ def _spectrum(rows, q, rng) -> Spectrum:
     return Spectrum(values, vectors, float(values.sum() + max(outside, 0.0)))
 
 
-def of_unlinked_row(view: View, alpha: float, gamma: float) -> View:
-    """The view of a row without links, whose covariance is (W W' + sigma2 I) / Delta_ii."""
-    scale = alpha**2 + gamma
+def of_row(view: View, scale: float) -> View:
+    """The view of a row with this Delta_ii, whose covariance is (W W' + sigma2 I) / Delta_ii."""
     return View(view.W / np.sqrt(scale), view.sigma2 / scale)
 
 

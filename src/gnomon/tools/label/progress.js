@@ -3,7 +3,11 @@
 const showSummary = () => {
   const total = labelledCount, parts = [count(total, "label", "labels") + " of " + count(n, "row", "rows")];
   if (session.chunks) parts.push(count(session.chunks, "group that belongs", "groups that belong") + " together");
-  if (news.progress && news.progress.accuracy !== null) parts.push("accuracy on labels left out " + percent(news.progress.accuracy) + (news.progress.n_labels === total ? "" : " with " + news.progress.n_labels + " labels"));
+  const now = news.progress;
+  if (now && now.accuracy !== null) {
+    const then = now.n_labels === total ? "" : " with " + now.n_labels + " labels";
+    parts.push("found" + then + ": " + percent(now.accuracy) + " of labels left out" + (now.expected === null ? "" : ", " + percent(now.expected) + " of the other rows expected"));
+  }
   $("summary").textContent = parts.join(" · ");
 };
 const showProgress = () => {
