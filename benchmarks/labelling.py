@@ -200,12 +200,11 @@ def run_all(contestants, sets, repeats, path=RUNS):
                     path.write_text(f"[\n{lines}\n]\n")
 
 
-def means(runs, key="needed"):
-    """Mean labels by contestant and set, over the draws that random has ended too."""
-    kept = {(r["set"], r["draw"]) for r in runs if r["who"] == "random"}
+def means(runs, key="needed", draws=None):
+    """Mean labels and number of draws by contestant and set, over all draws or those given."""
     found = defaultdict(lambda: defaultdict(list))
     for r in runs:
-        if (r["set"], r["draw"]) in kept:
+        if draws is None or (r["set"], r["draw"]) in draws:
             found[r["who"]][r["set"]].append(r[key])
     return {
         who: {name: (np.mean(v), len(v)) for name, v in of.items()} for who, of in found.items()
@@ -215,14 +214,16 @@ def means(runs, key="needed"):
 def report(runs):
     """A table of mean labels by contestant and set, and shares of what random needs."""
     found, own = means(runs), means(runs, "needed for its own bar")
-    base = found["random"]
-    sets = [name for name in SETS if name in base]
+    sets = [name for name in SETS if name in found["random"]]
     rows = []
     for who in (*MAIN, *OTHERS):
         of = found.get(who, {})
         both = [name for name in sets if name in of]
         if not both:
             continue
+        # Random rows on the draws that this contestant has ended.
+        draws = {(r["set"], r["draw"]) for r in runs if r["who"] == who}
+        base = means(runs, draws=draws)["random"]
         ratio = _share(of, base, both)
         rows.append(
             [

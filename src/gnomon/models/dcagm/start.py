@@ -227,6 +227,8 @@ def _slices(Z, weights, k):
     axis = np.linalg.eigh((away.T * weights) @ away)[1][:, -1]
     # Equal rows must come out equal: rounding is cut off.
     along = np.round(away @ axis / max(np.abs(Z).max(), TINY), 9)
+    # A cut may leave a row more below than above: which end is below must not be chance.
+    along = along if weights @ along**3 >= 0 else -along
     order = np.argsort(along)
     share = np.cumsum(weights[order]) / weights.sum()
     # Cut between values, by the weight below each, so that equal rows stay together.
