@@ -193,7 +193,7 @@ class BayesianReduction(
         """The projections (n, q) of rows under every draw, one after another, gaps drawn too."""
         drawn, rows = merge_chains(self.draws_["projection"]), repeat(X)
         if has_gaps(X):
-            rows = filling.draws(self._filling(), X, len(drawn), np.random.default_rng(0))
+            rows = filling.draws(self._filling(), X, len(drawn), np.random.default_rng(0))  # type: ignore[assignment]
         for loadings, part in zip(drawn, rows, strict=False):
             yield np.asarray(self._project(part, loadings), dtype=float)
 

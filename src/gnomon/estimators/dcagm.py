@@ -266,8 +266,8 @@ class DCAGM(
         named = classes.names if classes.names.dtype.kind in "iuf" else classes.names.astype(object)
         self.labels_ = np.append(named, UNLABELLED)[classes.labels]
         if has_gaps(X):
-            X, index = filling.copies(self.filling_, X, N_COPIES, np.random.default_rng(0))
-            classes, chunks = keep_rows(classes, index), chunks[index]
+            X, index = filling.copies(self.filling_, X, N_COPIES, np.random.default_rng(0))  # type: ignore[arg-type]
+            classes, chunks = keep_rows(classes, index), chunks[index]  # type: ignore[index]
             weights = weights[index] / np.bincount(index)[index]
         names, problem = self._problem(X, classes, chunks, weights)
         fitted = dcagm.fit(problem, settings, self._loop(problem))
