@@ -82,6 +82,7 @@ def test_missing_values_without_links_are_ppca(rng, relation):
     assert_allclose(model.impute(X), expected.impute(X), atol=1e-4)
 
 
+@pytest.mark.filterwarnings("ignore:X has missing values, which PPCA fills")
 def test_entries_without_variation_are_refused():
     """Every column has one observed entry."""
     with pytest.raises(ValueError, match="X has no variation"):
@@ -301,6 +302,7 @@ def test_content_is_filled_in_from_neighbours(linked):
     assert 0.7 < np.mean(((filled - X[new])[:, 4:] / std[:, 4:]) ** 2) < 1.4
 
 
+@pytest.mark.filterwarnings("ignore:X has missing values, which PPCA fills")
 @pytest.mark.parametrize("in_fit", [False, True])
 @pytest.mark.parametrize("relation", ["paper", "filter", "learnt"])
 def test_intervals_of_filled_entries_cover_what_they_say(rng, relation, in_fit):

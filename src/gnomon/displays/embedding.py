@@ -243,7 +243,7 @@ class EmbeddingDisplay:
 
     def _laid_out(self):
         """The layout of all components, fitted now if it is not; None where two are drawn."""
-        given = self.layout
+        given: Any = self.layout
         if not isinstance(given, NeighbourLayout):
             check_option("layout", given, LAYOUTS)
             given = None if given == "axes" else NeighbourLayout().fit(self.embedding)  # type: ignore[assignment]

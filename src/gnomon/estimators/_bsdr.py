@@ -1,6 +1,7 @@
 """What `BSDR` and `BSDRRegressor` share: checked settings, the latent posterior, what is kept."""
 
 import warnings
+from collections.abc import Iterable
 from itertools import repeat
 from typing import Any
 
@@ -191,7 +192,8 @@ class BayesianReduction(
 
     def _drawn_projections(self, X):
         """The projections (n, q) of rows under every draw, one after another, gaps drawn too."""
-        drawn, rows = merge_chains(self.draws_["projection"]), repeat(X)
+        drawn = merge_chains(self.draws_["projection"])
+        rows: Iterable = repeat(X)
         if has_gaps(X):
             rows = filling.draws(self._filling(), X, len(drawn), np.random.default_rng(0))  # type: ignore[assignment]
         for loadings, part in zip(drawn, rows, strict=False):

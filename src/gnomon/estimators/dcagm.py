@@ -260,16 +260,16 @@ class DCAGM(
         n = X.shape[0]
         weights = np.ones(n) if sample_weight is None else read_weights(sample_weight, n)
         self.filling_, classes = filling.learn(X, weights), read_classes(y, n)
-        classes, chunks = self._share_labels(
+        classes, groups = self._share_labels(
             self._filled(X), classes, read_chunks(chunks, n), weights
         )
         named = classes.names if classes.names.dtype.kind in "iuf" else classes.names.astype(object)
         self.labels_ = np.append(named, UNLABELLED)[classes.labels]
         if has_gaps(X):
-            X, index = filling.copies(self.filling_, X, N_COPIES, np.random.default_rng(0))  # type: ignore[arg-type]
-            classes, chunks = keep_rows(classes, index), chunks[index]  # type: ignore[index]
+            X, index = filling.copies(self._filling(), X, N_COPIES, np.random.default_rng(0))
+            classes, groups = keep_rows(classes, index), groups[index]
             weights = weights[index] / np.bincount(index)[index]
-        names, problem = self._problem(X, classes, chunks, weights)
+        names, problem = self._problem(X, classes, groups, weights)
         fitted = dcagm.fit(problem, settings, self._loop(problem))
         self._keep(fitted, X.dtype)
         self.classes_ = names

@@ -24,7 +24,7 @@ def run(write_table, tmp_path, monkeypatch):
     ("words", "said"),
     [
         (["--target", "kind", "--image", "photo"], "no image column 'photo'"),
-        (["--target", "kind", "--text", "nam"], "did you mean 'name'?"),
+        (["--target", "kind", "--text", "names"], "did you mean 'name'?"),
         (["--target", "kind", "--id", "who"], "no id 'who'"),
         (["--target", "kind", "--classes", "a,,b"], "a class without a name"),
         (["--target", "kind", "--scale", "big"], "--scale 'big'"),

@@ -38,7 +38,7 @@ class Rows(NamedTuple):
 
     X: np.ndarray
     Delta: sparse.csr_array
-    places: tuple[np.ndarray, np.ndarray]
+    places: tuple[np.ndarray, ...]
 
 
 class State(NamedTuple):
