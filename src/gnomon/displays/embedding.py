@@ -246,7 +246,7 @@ class EmbeddingDisplay:
         given: Any = self.layout
         if not isinstance(given, NeighbourLayout):
             check_option("layout", given, LAYOUTS)
-            given = None if given == "axes" else NeighbourLayout().fit(self.embedding)  # type: ignore[assignment]
+            given = None if given == "axes" else NeighbourLayout().fit(self.embedding)
         if given is None:
             return None
         refused = {"mixture": self.mixture, "regions": self.regions}

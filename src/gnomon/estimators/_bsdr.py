@@ -195,7 +195,7 @@ class BayesianReduction(
         drawn = merge_chains(self.draws_["projection"])
         rows: Iterable = repeat(X)
         if has_gaps(X):
-            rows = filling.draws(self._filling(), X, len(drawn), np.random.default_rng(0))  # type: ignore[assignment]
+            rows = filling.draws(self._filling(), X, len(drawn), np.random.default_rng(0))
         for loadings, part in zip(drawn, rows, strict=False):
             yield np.asarray(self._project(part, loadings), dtype=float)
 

@@ -51,7 +51,7 @@ class State(NamedTuple):
 
 def maximise(X, Delta, filled, q, loop, *, max_iter, tol) -> Run:
     """The maximum of the likelihood of the observed entries, from rows that are filled somehow."""
-    rows = Rows(X, sparse.csr_array(Delta), np.nonzero(np.isnan(X)))  # type: ignore[arg-type]
+    rows = Rows(X, sparse.csr_array(Delta), np.nonzero(np.isnan(X)))
     start = m_step(filled, 0.0, rows, q)
     method = Method(start, partial(step, rows=rows))
     method = anderson(method, _pack, partial(_unpack, like=start))
