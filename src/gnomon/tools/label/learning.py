@@ -19,6 +19,7 @@ from gnomon.estimators.kernel_sppca import KernelSPPCA
 from gnomon.estimators.ppca import PPCA
 from gnomon.estimators.sppca import SPPCA
 from gnomon.linalg.data import has_gaps
+from gnomon.linalg.solve import one_thread
 from gnomon.tools.compare.held_out import held_out
 from gnomon.tools.compare.scoring import code_problem, labelled_splits
 from gnomon.tools.suggest import OF_CLASSES, RULES, Suggestion, View, choose, content
@@ -126,6 +127,7 @@ class Learner:
         self._last: State | None = None
         self._progress: Progress | None = None
 
+    @one_thread
     def update(self, labels, chunks=None, skipped=None) -> State:
         """The state with these labels (codes, -1 unlabelled) and chunks (numbers, -1 none).
 
