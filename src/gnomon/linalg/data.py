@@ -355,7 +355,8 @@ def placed(blocks) -> Iterator[tuple[slice, np.ndarray]]:
 
 
 def _stack_products(blocks, B, n):
-    out = np.empty((n, B.shape[1]), dtype=B.dtype)
+    # BLAS scales what it writes to by zero: a NaN that memory held would raise a flag.
+    out = np.zeros((n, B.shape[1]), dtype=B.dtype)
     for rows, block in placed(blocks):
         np.matmul(block, B, out=out[rows])
     return out
