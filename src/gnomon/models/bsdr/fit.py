@@ -123,8 +123,7 @@ def choose_priors(problem: Problem, settings: Settings) -> Priors:
 
 
 def _kind(X, settings):
-    n, d = X.shape
-    to_be_found = settings.n_components is None
+    d, to_be_found = X.shape[1], settings.n_components is None
     if settings.prior == "auto":
         return "column" if to_be_found or d > MOST_ENTRYWISE or X.is_sparse else "entry"
     if to_be_found and settings.prior != "column":
@@ -132,12 +131,18 @@ def _kind(X, settings):
             f"prior == {settings.prior!r} with n_components == 'auto'; accepted are 'auto' and "
             "'column', whose precisions switch components off"
         )
-    if settings.prior != "column" and X.is_sparse and n < d:
+    if settings.prior != "column":
+        refuse_wide_sparse(X, settings.prior)
+    return settings.prior
+
+
+def refuse_wide_sparse(X: Data, prior):
+    """Priors by entry and by row need dense tables of the size of a wide X."""
+    if X.is_sparse and X.shape[0] < X.shape[1]:
         raise ValueError(
-            f"prior == {settings.prior!r} with a sparse X of more features than rows; accepted "
+            f"prior == {prior!r} with a sparse X of more features than rows; accepted "
             "are 'auto' and 'column', which need products with X only"
         )
-    return settings.prior
 
 
 def _run(model: Model, settings: Settings, loop) -> Run:
