@@ -3,8 +3,8 @@
     python benchmarks/covering.py --folder build/mutants           measure; goes on where it stopped
     python benchmarks/covering.py --folder build/mutants --report  branch coverage by layer
 
-The tests of the push suite that mirror `models`, `stats`, `linalg`, `inference` and `estimators` run
-file by file, each file in a child of one process that has imported the libraries, on a copy of the
+The tests of the push suite that mirror `models`, `stats`, `linalg`, `inference` and `estimators`
+run file by file, each in a child of one process that has imported the libraries, on a copy of the
 tree. `mutants.py` asks the result which tests can notice a changed line.
 """
 

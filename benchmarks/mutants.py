@@ -1,16 +1,17 @@
 """Break the code in one place at a time and see whether the tests notice.
 
-    python benchmarks/covering.py --folder build/mutants        which tests run which lines, once
-    python benchmarks/mutants.py --folder build/mutants         draw and run; goes on where it stopped
-    python benchmarks/mutants.py --folder build/mutants --again  the survivors, with the tests of now
+    python benchmarks/covering.py --folder build/mutants         which tests run which lines
+    python benchmarks/mutants.py --folder build/mutants          draw and run; goes on if stopped
+    python benchmarks/mutants.py --folder build/mutants --again  survivors, with the tests of now
     python benchmarks/mutants.py --folder build/mutants --report
 
-A mutant is one change of `models`, `stats`, `linalg`, `inference` or `estimators`: a sign, a factor,
-an index, a number by one, a comparison, a word of logic, a term that is dropped. Left out are
-numbers that are tuned and not derived (constants of modules, defaults of arguments, guards below
-1e-5) and the words of messages. Only tests that run the changed statement can notice it: those of
-the mirrored file first, then one of each other file in turn, cheap ones first, until a test fails,
-does not end, or the tests take more than LIMIT seconds. A mutant beyond that limit is a survivor.
+A mutant is one change of `models`, `stats`, `linalg`, `inference` or `estimators`: a sign, a
+factor, an index, a number by one, a comparison, a word of logic, a term that is dropped. Left out
+are numbers that are tuned and not derived (constants of modules, defaults of arguments, guards
+below 1e-5) and the words of messages. Only tests that run the changed statement can notice it:
+those of the mirrored file first, then one of each other file in turn, cheap ones first, until a
+test fails, does not end, or the tests take more than LIMIT seconds. A mutant beyond that limit is
+a survivor.
 """
 
 import argparse
@@ -123,21 +124,22 @@ def parse(text):
     """A module with marks on what is left out, and on every node its statement."""
     tree = ast.parse(text)
     for node in ast.walk(tree):
-        if isinstance(node, ast.JoinedStr):
-            _leave_out(node)
-        if isinstance(node, ast.arguments):
-            _leave_out(*node.defaults, *node.kw_defaults)
-        if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation:
-            _leave_out(node.annotation)
-        if isinstance(node, ast.FunctionDef) and node.returns:
-            _leave_out(node.returns)
-        if isinstance(node, ast.Module | ast.ClassDef):
-            _leave_out(*(s for s in node.body if isinstance(s, ast.Assign | ast.AnnAssign)))
-    for statement in ast.walk(tree):
-        if isinstance(statement, ast.stmt):
-            for node in _own(statement):
-                node.statement = statement
+        _leave_out(*_not_derived(node))
+        if isinstance(node, ast.stmt):
+            for part in _own(node):
+                part.statement = node
     return tree
+
+
+def _not_derived(node) -> list:
+    """Parts of a node that are words, types, defaults or tuned numbers."""
+    if isinstance(node, ast.JoinedStr):
+        return [node]
+    if isinstance(node, ast.arguments):
+        return [*node.defaults, *node.kw_defaults]
+    if isinstance(node, ast.Module | ast.ClassDef):
+        return [s for s in node.body if isinstance(s, ast.Assign | ast.AnnAssign)]
+    return [getattr(node, "annotation", None), getattr(node, "returns", None)]
 
 
 def _leave_out(*roots):
@@ -164,7 +166,7 @@ def mutants_of(path, tree) -> list[Mutant]:
         body = getattr(statement, "body", None)
         last = body[0].lineno - 1 if isinstance(body, list) else statement.end_lineno
         was = _first_words(statement)
-        with _changed(place, new):
+        with _Changed(place, new):
             now = _first_words(statement)
         lines = statement.lineno, max(statement.lineno, last)
         found.append(Mutant(name, number, kind, *lines, was, now))
@@ -177,7 +179,7 @@ def _first_words(statement):
     return text.splitlines()[0] if hasattr(statement, "body") else " ".join(text.split())
 
 
-class _changed:
+class _Changed:
     """The tree with a node in a place, as long as it lasts."""
 
     def __init__(self, place, new):
@@ -203,7 +205,7 @@ def mutated(mutant, tree) -> str:
     """The text of the file with the change."""
     module = parse((tree / mutant.file).read_text())
     place, new, _ = list(changes(module))[mutant.number]
-    with _changed(place, new):
+    with _Changed(place, new):
         return ast.unparse(ast.fix_missing_locations(module))
 
 
@@ -389,7 +391,11 @@ def report(folder):
     rows = []
     for name, of in [("layer", lambda e: e["file"].split("/")[2]), ("kind", lambda e: e["kind"])]:
         for value in sorted({of(e) for e in last.values()}):
-            rows.append(_row(f"{name}: {value}", [e for e in last.values() if of(e) == value], first, reasons))
+            rows.append(
+                _row(
+                    f"{name}: {value}", [e for e in last.values() if of(e) == value], first, reasons
+                )
+            )
     rows.append(_row("all", list(last.values()), first, reasons))
     survivors = [e for e in last.values() if not e["caught"]]
     notes = ["Survivors:", ""] + [

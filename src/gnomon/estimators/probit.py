@@ -106,7 +106,8 @@ class MultinomialProbit(FillsGaps, PredictsLabels, ClassifierMixin, IterativeFit
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             NaN marks missing values in a dense X.
         y : array-like of shape (n_samples,)
-            Classes; rows with -1 or None are left out, with a warning.
+            Classes; rows with -1 or None are left out, with a warning. -1 and 1 alone are two
+            classes.
 
         Returns
         -------

@@ -88,7 +88,7 @@ def test_probabilities_agree_with_draws(rng):
 
 
 def test_small_factors_between_smaller_ones_do_not_underflow(monkeypatch):
-    """Factors below the table are summed as logarithms; those between are multiplied, six at most."""
+    """Those below the table are summed as logarithms, those between are multiplied in sixes."""
     M, variance = np.zeros((1, 16)), np.ones((1, 16))
     M[0, 0], variance[0, 0] = 5.0, 9.0
     variance[0, 6::6] = 0.09

@@ -36,6 +36,9 @@ WARM_UP_STEPS = 10
 TRIAL_STEPS = 20
 # One by regression and four random ones, where the order of the classes is a local maximum.
 N_STARTS = 5
+# With more classes one start: on planted sets of 12 and 30 classes none of the random ones led to a
+# higher bound in six fits, one to a lower, and they take half of the time.
+MOST_CLASSES_WITH_STARTS = 26
 # Components whose projections deviate by less than this share of the latent noise carry nothing.
 KEPT_ABOVE = 0.1
 
@@ -61,7 +64,7 @@ class Settings(NamedTuple):
     """Standard deviation of z around the projection of x."""
     standardize: bool
     n_init: int | None
-    """Number of starts; None: several where classes outnumber the components by two or more."""
+    """Number of starts; None: several where up to 26 outnumber the components by two or more."""
     max_iter: int
     tol: float
     """Per row, of the bound."""
@@ -168,7 +171,8 @@ def _best_start(model, settings):
     """The state of the best of several short runs: discriminant analysis, then random."""
     q, n_starts = _n_components(model, settings), settings.n_init
     if n_starts is None:
-        n_starts = N_STARTS if q < model.outputs.n_outputs - 1 else 1
+        n_classes = model.outputs.n_outputs
+        n_starts = N_STARTS if q + 1 < n_classes <= MOST_CLASSES_WITH_STARTS else 1
     projections = [regression_start(model, q, settings.rng)]
     projections += [random_start(model, q, settings.rng) for _ in range(n_starts - 1)]
     states = [sweeps.start(model, P) for P in projections]

@@ -46,8 +46,8 @@ NEWTON_TOLERANCE = 1e-5
 NODE_SCALE = 0.94
 # With more classes one grid for all is faster than nodes for each: both take 20 ms for 200 rows.
 MANY_CLASSES = 16
-# The grid of the largest score: deviations below the mean of the class that is likely largest (above
-# LOWEST, so that the table holds it) and above every mean, where nothing of 1e-16 is left out.
+# The grid of the largest score: so many deviations below the mean of the class that is likely the
+# largest (the table has them) and above every mean, where nothing of 1e-16 is left out.
 GRID_BELOW, GRID_ABOVE = 12.0, 8.5
 # The largest of 1000 scores deviates by a third of what one does: half of that errs by 1e-9.
 STEPS_PER_SD = 6
