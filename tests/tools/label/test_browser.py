@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-webdriver = pytest.importorskip("selenium.webdriver")
+pytest.importorskip("selenium.webdriver")
 pytest.importorskip("pyarrow")
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
@@ -22,24 +21,8 @@ from selenium.webdriver.common.keys import Keys
 
 from gnomon.tools.label.run import LabellingPage, open_session
 
-BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-pytestmark = [
-    pytest.mark.skipif(not (BROWSER and DRIVER), reason="chromium and chromedriver are not here"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 CLASSES = ("ant", "bee", "cow")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    yield driver
-    driver.quit()
 
 
 def until(found, seconds=30):
@@ -54,17 +37,11 @@ def until(found, seconds=30):
 
 
 @pytest.fixture
-def show(browser):
+def show(browser, screen):
     """Open an address, as wide and as light as asked."""
 
     def open_page(url, *, width=1300, height=950, scheme="light"):
-        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-        browser.get("about:blank")
-        browser.get_log("browser")
-        browser.get_log("performance")
+        screen(width=width, height=height, scheme=scheme)
         browser.get(url)
         until(lambda: shown_row(browser) is not None)
         return browser

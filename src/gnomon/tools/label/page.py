@@ -8,8 +8,8 @@ from gnomon.tools.web.assets import (
     COLOURS,
     NO_LEVEL,
     as_script,
-    digest,
     pack,
+    policy,
     rendered,
     script,
     style,
@@ -31,12 +31,8 @@ def render(session: Session) -> tuple[str, str]:
         title=f"{session.rows.name}: {session.rows.target}",
         has_text=session.rows.texts is not None,
     )
-    policy = (
-        f"default-src 'none'; script-src '{digest(own_script)}'; style-src '{digest(own_style)}'; "
-        "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
-        "frame-ancestors 'none'"
-    )
-    return html, policy
+    own = ("img-src 'self' data:", "connect-src 'self'", "frame-ancestors 'none'")
+    return html, policy(own_style, own_script, *own)
 
 
 def payload(session: Session) -> dict:
