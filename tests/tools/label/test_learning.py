@@ -158,6 +158,17 @@ def test_bsdr_learns_from_labelled_rows_alone(rows):
     assert learner.progress(labels).accuracy > 0.9
 
 
+@pytest.mark.filterwarnings("ignore:BSDR found the null solution")
+def test_labels_in_which_bsdr_finds_no_direction_leave_the_map_of_the_rows():
+    noise = np.random.default_rng(0).normal(size=(60, 3))
+    labels = np.where(np.arange(60) < 6, np.arange(60) % 3, -1)
+    state = Learner(noise, ["a", "b", "c"], "BSDR").update(labels)
+    alone = Learner(noise, ["a", "b", "c"]).update(np.full(60, -1))
+    assert not state.predicts
+    np.testing.assert_allclose(state.coordinates, alone.coordinates)
+    np.testing.assert_allclose(state.probabilities, 1 / 3)
+
+
 def test_gaps_are_filled_as_every_model_without_a_density_fills_them(rows):
     X = rows[0].copy()
     X[::7, 2] = np.nan

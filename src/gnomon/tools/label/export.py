@@ -88,7 +88,8 @@ def _with_labels(ready, asked, record, note):
 
 def _fitted(session, ready, note):
     """The model of the map, fitted again to labels by their names, and X as it takes it."""
-    model = clone(session.learner.fitted)
+    learner = session.learner
+    model = clone(learner.fitted) if ready.y is None else learner.new_model()
     X = prepare.fill_gaps(model, ready.X, ready.recipe, note)
     return fit_model(model, X, ready.y, ready.chunks), X
 

@@ -84,7 +84,8 @@ class State(NamedTuple):
     """The map and the queue after a refit.
 
     ``coordinates`` (n, 2) are turned to lie as in the state before, with standard deviations
-    ``sd``; ``probabilities`` (n, C) are even while fewer than two classes are labelled.
+    ``sd``; ``probabilities`` (n, C) are even where ``predicts`` is not set, as while fewer than
+    two classes are labelled.
     ``n_moved`` is the share of rows that moved by more than their own uncertainty. ``progress``
     and ``surprising`` are of the last call of `Learner.progress`.
     """
@@ -97,6 +98,7 @@ class State(NamedTuple):
     surprising: list[Surprise]
     progress: Progress | None
     n_moved: float
+    predicts: bool
 
 
 class Learner:
@@ -140,12 +142,12 @@ class Learner:
         Z, covariances = _placed(fitted, self._seen_by(fitted))
         Z, sd, moved = self._aligned(Z, covariances)
         P = self._probabilities(fitted, labels)
-        queue = self._queue(Z, P, labels, skipped)
+        queue = self._queue(Z, P if hasattr(fitted, "classes_") else None, labels, skipped)
         version = 1 if self._last is None else self._last.version + 1
         surprising = self._still_surprising(labels)
-        self._last = State(
-            version, Z.astype(np.float32), sd, P, queue, surprising, self._progress, moved
-        )
+        predicts = hasattr(fitted, "classes_")
+        Z = Z.astype(np.float32)
+        self._last = State(version, Z, sd, P, queue, surprising, self._progress, moved, predicts)
         return self._last
 
     def progress(self, labels, chunks=None) -> Progress:
@@ -161,7 +163,7 @@ class Learner:
     def _judged(self, found, labels, chunks):
         rows = self._rows_of_progress(labels)
         X, y = take_rows(self._whole, rows), labels[rows]
-        model = self._model()
+        model = self.new_model()
         chunks = None if chunks is None else chunks[rows]
         known = known_to(model, chunks)
         score = held_out(model, X, y, "classes", **known)
@@ -186,7 +188,8 @@ class Learner:
     def _name(self, code):
         return self.classes[code] if code < len(self.classes) else str(code)
 
-    def _model(self):
+    def new_model(self):
+        """The model of the map, not fitted."""
         kind = SPPCA if self.model == "auto" else MODELS[self.model]
         more = {"warm_start": True} if kind is SPPCA else {}
         more |= {"target": "classes"} if issubclass(kind, SPPCA | KernelSPPCA) else {}  # type: ignore[dict-item]
@@ -195,11 +198,14 @@ class Learner:
         return kind(self._size, random_state=self.random_state, **more)
 
     def _fit(self, labels, chunks):
-        if _n_classes(labels) < 2:
-            return SPPCA(self._size, random_state=self.random_state).fit(self._whole)
-        # A copy, as another thread may look at the last fit; it starts from what that has chosen.
-        model = copy(self.fitted) if hasattr(self.fitted, "classes_") else self._model()
-        return fit_model(model, self._whole, labels, chunks)
+        if _n_classes(labels) > 1:
+            # A copy, as another thread may look at the last fit; it starts from what that chose.
+            model = copy(self.fitted) if hasattr(self.fitted, "classes_") else self.new_model()
+            fitted = fit_model(model, self._whole, labels, chunks)
+            # BSDR may find no direction in few labels: all rows would lie on one point.
+            if not isinstance(fitted, BSDR) or fitted.kept_.any():
+                return fitted
+        return SPPCA(self._size, random_state=self.random_state).fit(self._whole)
 
     def _seen_by(self, fitted):
         """The rows with their gaps where the model knows what these mean for a place."""
@@ -226,11 +232,9 @@ class Learner:
         return Z, np.sqrt(variances), float(np.mean(away > variances.sum(axis=1)))
 
     def _queue(self, Z, P, labels, skipped):
-        names = tuple(self._name(c) for c in range(P.shape[1]))
-        known = _n_classes(labels) > 1
-        rule = self.rule if known or self.rule not in OF_CLASSES else "representative"
-        seen = P if known else None
-        view = View(Z, self._content, seen, labels >= 0, names, skipped)
+        names = tuple(self._name(c) for c in self._codes(labels))
+        rule = "representative" if P is None and self.rule in OF_CLASSES else self.rule
+        view = View(Z, self._content, P, labels >= 0, names, skipped)
         return choose(view, n=QUEUE, rule=rule, rng=np.random.default_rng(self.random_state))
 
     def _still_surprising(self, labels):
@@ -272,7 +276,7 @@ def _against_half(model, X, y, chunks, seed):
 def _verdict(score, changed):
     if not score.is_better_than_guessing:
         return "labels left out are not found better than by guessing"
-    same = f"half of the labels give {1 - changed:.0%} of the other rows the same class"
+    same = f"half of the labels give {100 * (1 - changed):.0f} % of the other rows the same class"
     if np.isnan(changed):
         return "all rows are labelled"
     flat = changed <= FLAT

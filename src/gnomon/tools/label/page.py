@@ -18,6 +18,9 @@ from gnomon.tools.web.assets import (
 # After the drawing, each of which needs those before it.
 SCRIPTS = ("talk.js", "card.js", "progress.js", "keys.js")
 
+# What a person should know of a model that was asked for by its name.
+NOTES = {"BSDR": "The map is that of BSDR, which learns from labelled rows alone."}
+
 
 def render(session: Session) -> tuple[str, str]:
     """The page, and the policy that lets its own script and style run and nothing else."""
@@ -30,6 +33,7 @@ def render(session: Session) -> tuple[str, str]:
         payload=as_script(payload(session)),
         title=f"{session.rows.name}: {session.rows.target}",
         has_text=session.rows.texts is not None,
+        model_note=NOTES.get(session.learner.model, ""),
     )
     own = ("img-src 'self' data:", "connect-src 'self'", "frame-ancestors 'none'")
     return html, policy(own_style, own_script, *own)
@@ -79,10 +83,9 @@ def payload(session: Session) -> dict:
 def news_of_state(session: Session) -> dict:
     """The map, the queue and the progress as they are now."""
     state, record = session.state, session.record
-    known = len(np.unique(record.labels[record.labels >= 0])) > 1
-    n, n_classes = state.probabilities.shape
+    n = len(state.probabilities)
     predicted, certainty = np.full(n, NO_LEVEL), np.full(n, np.nan)
-    if known and n_classes:
+    if state.predicts:
         predicted, certainty = state.probabilities.argmax(axis=1), state.probabilities.max(axis=1)
     passed = (record.labels >= 0) | record.skipped
     variances = np.zeros((n, 3))

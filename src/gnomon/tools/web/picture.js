@@ -482,9 +482,11 @@ const nameStyle = (name) => {
 const drawNames = () => {
   if (places === null) findPlaces();
   const v = state.view;
-  for (const { g, x, y } of places) {
+  for (const { g, x, y, size } of places) {
     if (state.hidden.has(g) || x < v.x0 || x > v.x1 || y < v.y0 || y > v.y1) continue;
-    const name = nameStyle(columns[state.column].levels[g]), box = freePlace(px(x), py(y), pen.measureText(name).width);
+    const name = nameStyle(columns[state.column].levels[g]), above = size < 4 ? 18 : 0;
+    // Above few rows, which it would hide.
+    const box = freePlace(px(x), py(y) - above, pen.measureText(name).width);
     if (box === null) continue;
     if (Math.hypot(box.x - px(x), box.y - py(y)) > 20) { pen.lineWidth = 1; pen.strokeStyle = ink.soft; line(px(x), py(y), box.x, box.y); }
     writeWithHalo(name, box, mix(colourOf(g), ink.text, 0.55));
