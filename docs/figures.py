@@ -140,7 +140,7 @@ def of_label_page():
     for size, _, least, *_ in read("labelling_refits")["rows"]:
         refits.setdefault(size, []).append(int(least))
     small, large = refits.values()
-    dragged, _, moving, _ = rows("label_page")["100,000"]
+    dragged, _, moving, *_ = rows("label_page")["100,000"]
     chunks = rows("sppca_chunks")
     return {
         "moved_kept": f"{100 * sum(moves['kept']) / len(moves['kept']):.0f}",
