@@ -254,7 +254,7 @@ def report(found):
     lines += ["", "Rank: average over the sets, by nearest neighbour."]
     lines += ["", "## As printed", "", *printed_table(results, found["printed"]), ""]
     counts = ", ".join(f"{name} {len(values)}" for name, values in found["printed"].items())
-    lines += [f"`DCAGM(objective=\"paper\")` on the first splits of the table above: {counts}."]
+    lines += [f'`DCAGM(objective="paper")` on the first splits of the table above: {counts}.']
     lines += ["", "## Fewer labels", "", *few_table(found["few labels"]), ""]
     lines += [f"{FEW_SPLITS} splits; as printed with {STEPS[0]} iterations.", "", "## Chunks", ""]
     lines += [

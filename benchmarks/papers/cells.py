@@ -18,14 +18,17 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-import gnomon
 import numpy as np
 from benchmarks.papers.data import MissingDataError
+
+import gnomon
 
 RESULTS = Path(__file__).parents[1] / "results" / "papers"
 RUNS = Path(__file__).parents[1] / ".runs"
 # What tells rows of a summary apart.
 KEY = ("table", "data", "method", "size", "measure")
+# Over how many splits each paper takes its means.
+PRINTED_SPLITS = {"YYTKW06": 50, "LYZ09": 100, "G13": 10}
 
 
 def arguments(description):
@@ -114,7 +117,10 @@ class Cells:
         rows = self._stored()
         for key, own in self.means().items():
             rows[key] = _longer(dict(zip(KEY, key, strict=True)) | own, rows.get(key))
-        rows = [_beside(rows[key], published.get(key)) for key in sorted(rows, key=in_order)]
+        splits = PRINTED_SPLITS.get(self.paper, 1)
+        rows = [
+            _beside(rows[key], published.get(key), splits) for key in sorted(rows, key=in_order)
+        ]
         summary = {"paper": self.paper, **_circumstances(), "notes": notes, "rows": rows}
         summary["failed"] = self._failures()
         summary["skipped"] = self.skipped
@@ -160,12 +166,12 @@ def _longer(own, stored):
     return stored | {"seconds": stored.get("seconds", own["seconds"])}
 
 
-def _beside(row, paper):
+def _beside(row, paper, splits):
     """A row beside the paper's figure, if there is one."""
     row = {name: value for name, value in row.items() if name != "difference"}
     if paper is None:
         return row
-    figures = {"paper": paper[0], "paper_sd": paper[1]}
+    figures = {"paper": paper[0], "paper_sd": paper[1], "paper_repeats": splits}
     return row | figures | {"difference": round(row["ours"] - paper[0], 4)}
 
 

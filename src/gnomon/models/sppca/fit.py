@@ -206,7 +206,10 @@ def _blocks(X: Data, problem):
 
 def _start_views(blocks, q, rng):
     """The start of section 6.2 of [YYTKW06]: standard normal loadings, noise variances 1e-5."""
-    seen = [next((part for part in parts if part is not None), None) for parts in zip(*blocks, strict=True)]
+    seen = [
+        next((part for part in parts if part is not None), None)
+        for parts in zip(*blocks, strict=True)
+    ]
     sizes = [part.n_features for part in seen if part is not None]
     return tuple(View(rng.standard_normal((size, q)), START_NOISE) for size in sizes)
 
