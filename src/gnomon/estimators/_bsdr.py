@@ -124,6 +124,7 @@ class BayesianReduction(
             max_iter=check_integer("max_iter", self.max_iter, low=1),
             tol=check_real("tol", self.tol, low=0),
             rng=generator(self.random_state),
+            solver=check_option("solver", self.solver, ("accelerated", "paper")),
             sampling=self._sampling(),
         )
 
