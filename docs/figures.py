@@ -216,9 +216,17 @@ def _named(method):
     return "the layout" if method == "layout" else method
 
 
+def result_table(name):
+    """A table of the results as a page shows it."""
+    found = read(name)
+    lines = [found["header"], ["---"] * len(found["header"]), *found["rows"]]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
 def substitutions():
     """What the pages may quote, by name."""
     fits = of_sppca() | of_prpca() | of_sizes() | of_labelling()
+    fits |= {"onnx_table": result_table("onnx_equality")}
     return fits | of_calibration() | of_compare() | of_intervals() | of_pictures()
 
 

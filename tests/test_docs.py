@@ -27,9 +27,11 @@ FORM = (
     "Errata and references",
 )
 LEVELS = ("first steps", "with practice", "for the curious")
-# Pages of words and tables, where nothing could be run; `cells` runs with anndata, in tests/tools.
-NOT_RUN = ("faq", "glossary", "parameters", "cells")
-GUIDES = [path for path in sorted((DOCS / "guides").glob("*.md")) if path.stem not in NOT_RUN]
+# The pages of the path, in its order.
+GUIDES = [
+    DOCS / f"{name}.md"
+    for name in re.findall(r"^([\w/]+)$", (DOCS / "guides.md").read_text(encoding="utf-8"), re.M)
+]
 
 
 def listed(prefix):

@@ -11,7 +11,7 @@ import threading
 from collections import Counter
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import unquote, urldefrag, urljoin, urlsplit
+from urllib.parse import quote_plus, unquote, urldefrag, urljoin, urlsplit
 
 import pytest
 
@@ -147,17 +147,34 @@ def test_pages_ask_nothing_of_the_network():
     assert not outside
 
 
-def test_search_works_without_a_network(address, browser):
+# What somebody types, and the page that has to be among what is found.
+SEARCHES = {
+    "strength of supervision": "guides/strength.html",
+    "missing values": "guides/missing_values.html",
+    "onnx": "guides/other_tools.html",
+    "impute": "api/generated/gnomon.PPCA.html",
+    "chunks": "gallery/labels/plot_dcagm_chunks.html",
+}
+FOUND = """
+const done = arguments[0], start = Date.now();
+(function look() {
+    const links = [...document.querySelectorAll('#search-results li a')].map(a => a.href);
+    const over = document.querySelector('#search-results .search-summary')
+        ?.textContent.match(/finished|found/i);
+    if ((over && links.length) || Date.now() - start > 10000) done(links);
+    else setTimeout(look, 100);
+})();
+"""
+
+
+@pytest.mark.parametrize("words", SEARCHES)
+def test_search_finds_the_page_without_a_network_or_a_server(words, browser):
     set_width(browser, 1280)
-    browser.get(address + "search.html?q=strength+of+supervision")
-    script = """
-    const done = arguments[0], start = Date.now();
-    (function look() {
-        const n = document.querySelectorAll('#search-results li').length;
-        if (n || Date.now() - start > 10000) done(n); else setTimeout(look, 100);
-    })();
-    """
-    assert browser.execute_async_script(script) >= 3
+    home = BUILT.as_uri() + "/"
+    browser.get(f"{home}search.html?q={quote_plus(words)}")
+    found = [urldefrag(link)[0].partition("?")[0] for link in browser.execute_async_script(FOUND)]
+    assert home + SEARCHES[words] in found
+    assert all((BUILT / unquote(link.removeprefix(home))).exists() for link in found)
 
 
 def test_pages_open_from_the_disk(browser):
