@@ -207,13 +207,30 @@ def test_the_readme_has_the_figures_of_the_results(monkeypatch):
 
 
 @pytest.mark.skipif(not (ROOT / "benchmarks").exists(), reason="a copy without benchmarks")
+def test_no_other_figure_stands_in_the_readme_and_each_names_its_result(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS)
+    from figures import RESULTS, claims, readme_parts
+
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for _, part in readme_parts():
+        text = text.replace(part, "")
+    text = re.sub(r"```.*?```|`[^`]*`", "", text, flags=re.S)
+    assert re.findall(r"(?<![\w.])\d*\.\d+", text) == []
+    for *_, result in claims():
+        assert (RESULTS / f"{result}.json").exists(), result
+
+
+@pytest.mark.skipif(not (ROOT / "benchmarks").exists(), reason="a copy without benchmarks")
 def test_every_equation_of_the_papers_has_its_place_and_its_proof(monkeypatch):
     monkeypatch.syspath_prepend(DOCS)
     from papers import PAGE, PAPERS, page
 
     for thing in [thing for things in PAPERS.values() for thing in things]:
-        assert thing.shown, thing
-        if thing.where:
+        assert thing.name and thing.what and thing.shown, thing
+        assert thing.where or thing.shown.startswith("("), thing
+        if thing.where.startswith("benchmarks/"):
+            assert (ROOT / thing.where).exists(), thing
+        elif thing.where:
             module, _, name = thing.where.rpartition(".")
             assert hasattr(import_module(f"gnomon.{module}"), name), thing
         if thing.shown.startswith("tests/"):

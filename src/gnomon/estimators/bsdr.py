@@ -42,8 +42,9 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         those of a feature. "auto" is "entry" up to 1000 features of dense X, "column" beyond
         and for ``n_components="auto"``.
     projection_prior : "auto" or pair of float, default="auto"
-        Shape and scale of the gamma prior of these precisions. "auto" is (1, 1), but
-        (0.001, 1000), which prunes, for ``prior="row"`` and ``n_components="auto"``.
+        Shape and scale of the gamma prior of these precisions. "auto" is (1, 1),
+        but where it should prune (0.001, 1000) for ``prior="row"`` and (0.01, 100) for
+        ``n_components="auto"``.
     weight_prior : pair of float, default=(1, 1)
         The same for the weights and biases of the classifier.
     latent_noise : float, default=0.1
