@@ -562,7 +562,7 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
             return
         if self.solver == "em":
             raise ValueError(
-                "likelihood == 'probit' and solver == 'em', the EM of the paper for Gaussian codes; "
+                "likelihood == 'probit' and solver == 'em', the paper's EM for Gaussian codes; "
                 "accepted with a probit likelihood are 'auto', 'moments', 'dual' and 'subspace'"
             )
         for name, value in WITH_PROBIT.items():

@@ -62,7 +62,7 @@ class Classes(NamedTuple):
         return self._replace(labels=self.labels[part])
 
     def factors(self, M, B) -> Factors:
-        """Factors of rows whose outputs are N(M, B B' + I) given x: M (p, c), B (c, r) or a stack."""
+        """Factors of rows whose outputs are N(M, B B' + I) given x: M (p, c), B (c, r) or more."""
         n, labels = len(M), self.labels[:, None]
         others = _others(len(self.contrasts))[self.labels]
         scores, V = M @ self.contrasts.T, self.contrasts @ B
@@ -100,7 +100,7 @@ class Signs(NamedTuple):
         return Signs(self.signs[part])
 
     def factors(self, M, B) -> Factors:
-        """Factors of rows whose outputs are N(M, B B' + I) given x: M (p, c), B (c, r) or a stack."""
+        """Factors of rows whose outputs are N(M, B B' + I) given x: M (p, c), B (c, r) or more."""
         return Factors(self.signs[:, :, None] * B, self.signs * M, np.abs(self.signs))
 
     def noise(self, tilted: Tilted, mean, covariance):
