@@ -579,12 +579,6 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
                 "likelihood == 'probit' and y holds numbers; accepted are classes and indicators "
                 "0 and 1, see target="
             )
-        if has_gaps(problem.X):
-            raise ValueError(
-                "likelihood == 'probit' and X has NaN, which this likelihood accepts in new rows "
-                "only; likelihood='gaussian' and supervision='auto' accept it in fit, or fill X "
-                "first, for example by PPCA().fit(X).impute(X)"
-            )
         if coding.kind != "multilabel":
             return problem
         return problem._replace(Y=np.sign(coding.center + problem.Y - 0.5))

@@ -187,7 +187,7 @@ def m_step(state: State, expected: Expected, stats: Statistics, noise: Noise) ->
     q = state.W.shape[1]
     ridge = noise.prior_x * state.sigma2
     W = Cholesky(expected.ZZ + ridge * np.eye(q)).solve(expected.XZ.T).T
-    W_y, mean_y = _output_regression(state, expected, noise)
+    W_y, mean_y = output_regression(state, expected, noise)
     levels = np.append(state.sigma2, state.sigma2_y)
     if noise.fixed is None:
         squares = _squares(W, np.column_stack([W_y, mean_y]), expected, stats)
@@ -199,7 +199,7 @@ def m_step(state: State, expected: Expected, stats: Statistics, noise: Noise) ->
     return State(W, float(levels[0]), W_y, levels[1:], mean_y)
 
 
-def _output_regression(state, expected, noise):
+def output_regression(state: State, expected: Expected, noise: Noise):
     """Loadings and mean of y from its moments with [z, 1]."""
     c, q = state.W_y.shape
     ZZ, YZ = expected.ZZ_y, expected.YZ

@@ -7,7 +7,7 @@
     em          Algorithm 2 of [YYTKW06] on the rows, for study
 
 With all rows labelled this is SPPCA, with some S2PPCA, with none PPCA. Classes may have a probit
-likelihood in the place of Gaussian codes, see `probit`, by the first three routes.
+likelihood in the place of Gaussian codes, see `probit`, by all routes but the last.
 """
 
 from functools import partial
@@ -128,13 +128,18 @@ def fit(problem: Problem, settings: Settings, loop) -> SppcaFit:
         mean, found = _with_gaps(problem, settings, loop)
     else:
         mean, X = center(weighted(problem.X, problem.weights))
-        by_probit = settings.likelihood == "probit" and problem.observed.any()
-        found = (_by_probit if by_probit else _by_route)(X, problem, settings, loop)
+        solve = _by_probit if _is_probit(problem, settings) else _by_route
+        found = solve(X, problem, settings, loop)
     run, basis, floored, n_passes, log_likelihood = found
     fitted = from_likelihood(mean, canonical(run.state, basis), settings.scale == "energy")
     return fitted._replace(
         run=run, n_passes=n_passes, log_likelihood=log_likelihood, at_floor=floored
     )
+
+
+def _is_probit(problem, settings):
+    """Whether there are scores; without labels there is nothing but PPCA."""
+    return settings.likelihood == "probit" and problem.observed.any()
 
 
 def _by_route(X, problem, settings, loop):
@@ -202,7 +207,8 @@ def _by_probit(X, problem, settings, loop):
 
 
 def _with_gaps(problem, settings, loop):
-    run, noise = gaps.maximise(problem, settings, loop)
+    maximise = gaps.maximise_probit if _is_probit(problem, settings) else gaps.maximise
+    run, noise = maximise(problem, settings, loop)
     mean, state = run.state
     run, n_passes = run._replace(state=state), 2 * len(run.objective)
     return mean, _Maximum(run, None, at_floor(state, noise), n_passes, run.objective[-1])

@@ -20,6 +20,7 @@ EP's log Z are those of expected statistics. Rows without label count as in SPPC
 Where the map separates the classes V would grow without end: it has a Gaussian prior.
 """
 
+from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
@@ -189,28 +190,36 @@ def e_step(state: State, stats: Statistics, rows: Labelled):
     """
     expected, log_likelihood = em.e_step(state, stats)
     alone, (T, weights, targets) = em.given_inputs(state), rows
-    Zx = T @ alone.h
-    parts = [
-        (scored(state, Zx[part], alone.covariance, targets.rows(part)), part)
-        for part in slices(len(T), _block_size(state))
-    ]
-    Z = np.concatenate([found.Z for found, _ in parts])
-    every = [sums(found, weights[part], targets.rows(part).seen) for found, part in parts]
-    total = Sums(*(sum(part) for part in zip(*every, strict=True)))
+    Zx, Z, every = T @ alone.h, np.empty((len(T), state.W.shape[1])), []
+    for part in blocks(state, len(T)):
+        found = scored(state, Zx[part], alone.covariance, targets.rows(part))
+        Z[part] = found.Z
+        every.append(sums(found, weights[part], targets.rows(part).seen))
+    total = add_up(every)
     less = (weights[:, None] * Zx).T @ Zx + weights.sum() * alone.covariance
-    V = np.column_stack([state.W_y, state.mean_y])
     moments = em.Expected(
         expected.XZ + T.T @ (weights[:, None] * (Z - Zx)),
         expected.ZZ + total.every - less,
-        np.squeeze(V[:, None] @ total.tables, axis=1) + total.noise,
-        total.tables,
+        *output_moments(state, total),
     )
     return moments, log_likelihood + total.log_probability, Z
 
 
-def _block_size(state):
+def blocks(state: State, n) -> Iterator[slice]:
+    """Slices of n labelled rows, few enough for the cache."""
     c, q = state.W_y.shape
-    return max(1, BLOCK_ENTRIES // ((c + 1) * (q + 1)))
+    return slices(n, max(1, BLOCK_ENTRIES // ((c + 1) * (q + 1))))
+
+
+def add_up(parts) -> Sums:
+    """The sums of all parts."""
+    return Sums(*(sum(part) for part in zip(*parts, strict=True)))
+
+
+def output_moments(state: State, total: Sums) -> tuple[np.ndarray, np.ndarray]:
+    """Expected moments of the scores with [z, 1], and of [z, 1] where they are seen."""
+    V = np.column_stack([state.W_y, state.mean_y])
+    return np.squeeze(V[:, None] @ total.tables, axis=1) + total.noise, total.tables
 
 
 def step(state: State, stats: Statistics, rows: Labelled, noise: Noise) -> tuple[State, float]:
@@ -229,14 +238,15 @@ class Settled(NamedTuple):
 
 
 def settle(stats: Statistics, settings) -> Settled:
-    """The rule of `fit.Settings` for these data.
-
-    The noise of x is learnt; that of scores is one, and their loadings have a prior.
-    """
-    c = stats.outputs.Y.shape[1]
-    noise = noise_for(stats.energy / (stats.n * stats.d), np.ones(c), settings)
-    noise = noise._replace(prior_y=PRIOR + noise.prior_y)
+    """The rule of `fit.Settings` for these data."""
+    noise = noise_rule(stats.energy / (stats.n * stats.d), stats.outputs.Y.shape[1], settings)
     return Settled(settings.n_components, noise, tolerance(stats, settings.tol))
+
+
+def noise_rule(variance_x, c, settings) -> Noise:
+    """The noise of x is learnt; that of c scores is one, and their loadings have a prior."""
+    noise = noise_for(variance_x, np.ones(c), settings)
+    return noise._replace(prior_y=PRIOR + noise.prior_y)
 
 
 def maximise(

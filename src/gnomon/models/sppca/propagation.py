@@ -68,8 +68,8 @@ def _sweep(A, c, seen):
             mean += Va * (gain * (shift - more * f))[:, None]
             covariance -= (Va * (more * gain)[:, None])[:, :, None] * Va[:, None, :]
             tau[:, j], nu[:, j] = new
-        moved = max(np.max(np.abs(tau - before[0])), np.max(np.abs(nu - before[1])))
-        if J == 1 or moved < TOLERANCE:
+        moved = [np.max(np.abs(a - b), initial=0.0) for a, b in zip((tau, nu), before, strict=True)]
+        if J <= 1 or max(moved) < TOLERANCE:
             break
     return A, c, seen, tau, nu
 

@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, ndtr, softmax
+from scipy.special import ndtr, softmax
 
 from gnomon.linalg.data import slices
 from gnomon.models.sppca import predict
@@ -85,17 +85,13 @@ class LabelScores(NamedTuple):
 
     def fill(self, given: Given, Y, observed):
         """Labels with those not known at their probabilities given the others, and deviations."""
-        known, P = self.targets(Y, observed), np.empty_like(Y)
-        for j in range(Y.shape[1]):
-            odds = [self._with_label(given, known.signs, j, sign) for sign in (1.0, -1.0)]
-            P[:, j] = expit(odds[0] - odds[1])
+        P = np.empty_like(Y)
+        for rows, B, tilted in _propagated(given, self.targets(Y, observed), self.rank):
+            mean = given.mean[rows] + (B @ tilted.mean[:, :, None])[:, :, 0]
+            variance = 1.0 + np.sum((B @ tilted.covariance) * B, axis=2)
+            P[rows] = ndtr(mean / np.sqrt(variance))
         filled = np.where(observed, Y, P - self.center)
         return filled, np.where(observed, 0.0, np.sqrt(P * (1 - P)))
-
-    def _with_label(self, given, signs, j, sign):
-        signs = signs.copy()
-        signs[:, j] = sign
-        return log_probabilities(given, Signs(signs), self.rank)
 
     def columns(self, drawn) -> np.ndarray:
         """Labels of drawn scores (n, c), less their center."""
@@ -104,12 +100,18 @@ class LabelScores(NamedTuple):
 
 def log_probabilities(given: Given, targets, rank) -> np.ndarray:
     """Log probability (n,) of the class, or of the labels known, of every row."""
+    found = np.empty(len(given.mean))
+    for rows, _, tilted in _propagated(given, targets, rank):
+        found[rows] = tilted.log_Z
+    return found
+
+
+def _propagated(given, targets, rank):
+    """Rows in blocks, with the roots of the covariances of their scores and what EP finds."""
     roots, (n, c) = _roots(given.covariances, rank), given.mean.shape
-    found = np.empty(n)
     for rows in slices(n, max(1, BLOCK_ENTRIES // ((c + 1) * (rank + 1)))):
         B = roots[0] if len(roots) == 1 else roots[given.pattern[rows]]
-        found[rows] = propagate(targets.rows(rows).factors(given.mean[rows], B)).log_Z
-    return found
+        yield rows, B, propagate(targets.rows(rows).factors(given.mean[rows], B))
 
 
 def _roots(covariances, rank):
