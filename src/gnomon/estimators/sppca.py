@@ -624,7 +624,7 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         """What the Gaussian likelihood learns besides for its predictions; scores need nothing."""
         self.class_head_ = None
         if self._scores() is None:
-            self._keep_widening(*problem[:3], problem.weights, self.n_components_)
+            self._keep_widening(*problem[:3], problem.weights, self.n_components_)  # type: ignore[call-arg]
             self._keep_head(problem, fitted)
 
     def _keep_head(self, problem, fitted):

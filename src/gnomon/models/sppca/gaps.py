@@ -180,8 +180,7 @@ def probit_step(state: ProbitState, rows: ProbitRows, noise: Noise):
     total, ridge = probit.add_up(every), np.full(len(model.W), noise.prior_x)
     known = gaps.Known(Z, covariances)
     inputs, objective = gaps.step(state.inputs, rows.every, ridge, known=known)
-    expected = em.Expected(None, None, *probit.output_moments(model, total))
-    scores = em.output_regression(model, expected, noise)
+    scores = em.output_regression(model, *probit.output_moments(model, total), noise)
     return ProbitState(inputs, *scores), objective + total.log_probability - em.penalty(
         model, noise
     )
@@ -189,8 +188,8 @@ def probit_step(state: ProbitState, rows: ProbitRows, noise: Noise):
 
 def _probit_unpack(x, like, floor):
     c, q = like.W_y.shape
-    inputs, W_y, mean_y = np.split(x, [len(x) - c * (q + 1), len(x) - c])
-    inputs = gaps.unpack(inputs, like.inputs)
+    of_inputs, W_y, mean_y = np.split(x, [len(x) - c * (q + 1), len(x) - c])
+    inputs = gaps.unpack(of_inputs, like.inputs)
     inputs = inputs._replace(noise=np.maximum(inputs.noise, floor))
     return ProbitState(inputs, W_y.reshape(c, q), mean_y)
 

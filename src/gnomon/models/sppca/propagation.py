@@ -16,10 +16,10 @@ from gnomon.linalg.data import slices
 from gnomon.linalg.solve import stacked_covariances
 
 # Sweeps over the factors end when none of them moves by more than the tolerance: log Z, which is
-# stationary there, then errs by the square of it. Most rows need fewer than twenty.
-MOST_SWEEPS, TOLERANCE = 200, 1e-7
+# stationary there, then errs by the square of it. Most rows need fewer than ten.
+MOST_SWEEPS, TOLERANCE = 200, 1e-5
 # Rows whose covariances are worked on at a time: few enough for the cache.
-BLOCK_ENTRIES = 2**15
+BLOCK_ENTRIES = 2**17
 
 
 class Factors(NamedTuple):
@@ -62,7 +62,8 @@ def _sweep(A, c, seen):
             a = A[:, j]
             Va = (covariance @ a[:, :, None])[:, :, 0]
             s, f = np.einsum("ni,ni->n", a, Va), np.einsum("ni,ni->n", a, mean) + c[:, j]
-            new = _gaussian_factor(*_cavity(s, f, tau[:, j], nu[:, j]), seen[:, j])
+            m, v = _cavity(s, f, tau[:, j], nu[:, j])
+            new = _gaussian_factor(m, v, seen[:, j])
             more, shift = new[0] - tau[:, j], new[1] - nu[:, j]
             gain = 1.0 / (1.0 + more * s)
             mean += Va * (gain * (shift - more * f))[:, None]
