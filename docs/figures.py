@@ -89,6 +89,20 @@ def of_intervals():
     return quoted
 
 
+def of_probit():
+    """Accuracy, log loss and calibration error by kind of likelihood, and coverage of z."""
+    names, quoted = ("probit", "codes", "alone", "default"), {}
+    for q in (2, 10):
+        found = rows(f"sppca_probit_{q}")
+        quoted["probit_tasks"] = str(sum(not name.startswith("mean") for name in found))
+        for labels in (2, 5, 20):
+            for name, cell in zip(names, found[f"mean, {labels}"], strict=True):
+                figures = [short(value) for value in cell.split(" / ")[:3]]
+                quoted[f"{name}_{q}_{labels}"] = " / ".join(figures)
+    shares = [float(share) for row in rows("sppca_probit_coverage").values() for share in row]
+    return quoted | {"probit_coverage": f"{short(min(shares))} to {short(max(shares))}"}
+
+
 def of_compare():
     """What `compare` recommends and prints, against rows that were never shown."""
     found = read("compare_honest")["summary"]
@@ -217,7 +231,7 @@ def _named(method):
 
 def substitutions():
     """What the pages may quote, by name."""
-    fits = of_sppca() | of_prpca() | of_sizes() | of_labelling()
+    fits = of_sppca() | of_prpca() | of_sizes() | of_labelling() | of_probit()
     return fits | of_calibration() | of_compare() | of_intervals() | of_pictures()
 
 
