@@ -194,6 +194,12 @@ def test_parameters_that_do_not_go_with_it_are_refused(parameters, message):
         SPPCA(2, **{"supervision": "likelihood", "likelihood": "probit", **parameters}).fit(X, FEW)
 
 
+def test_a_fit_forgets_the_likelihood_of_the_one_before(model):
+    again = probit().fit(X, FEW).set_params(supervision=0.5, likelihood="gaussian").fit(X, FEW)
+    fresh = SPPCA(2, supervision=0.5).fit(X, FEW)
+    assert_allclose(again.predict_proba(X), fresh.predict_proba(X))
+
+
 def test_numbers_are_refused():
     with pytest.raises(ValueError, match="y holds numbers; accepted are classes and indicators"):
         probit().fit(X, X[:, 0] + 0.05)

@@ -96,7 +96,8 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         For "likelihood": the mean of y is learnt, or kept at that of the labelled rows.
     prior : float, default=0.0
         For "likelihood": precision of a Gaussian prior on the loadings, in units of the mean
-        variance of x and of y. Zero is maximum likelihood.
+        variance of x and of y. Zero is maximum likelihood. Scores of a probit likelihood, which
+        could grow without end, have a precision of 0.1 besides.
     likelihood : {"gaussian", "probit"}, default="gaussian"
         For "likelihood" and classes, or 0/1 indicators: Gaussian codes as in [1]_, or scores of
         which the largest is the class (for indicators the positive ones are set), the future
@@ -179,8 +180,8 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
     input_share_, target_share_ : ndarray of shape (n_components,)
         Share of the energy of x, and of the outputs, that each component explains.
     likelihood_ : str
-        For "likelihood": "gaussian" or "probit". With "probit" the outputs that `coef_` and
-        `target_components_` speak of are contrasts of the scores, or scores of the indicators.
+        "gaussian" or "probit". With "probit" the outputs that `coef_` and `target_components_`
+        speak of are contrasts of the scores, or scores of the indicators.
     log_likelihood_ : float
         For "likelihood": log likelihood of the data (less the penalty of the prior).
     objective_ : list of float
@@ -295,6 +296,7 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         X = read_data(self, X, fitting=True, min_samples=2)
         check_size(settings.n_components, X.shape)
         problem, coding = self._read_problem(X, y, sample_weight, chunks, settings)
+        self.likelihood_ = settings.likelihood
         if settings.likelihood == "probit":
             problem = self._with_signs(problem, coding)
         if links is not None:
@@ -302,7 +304,7 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         if self.supervision == "likelihood":
             found = fit(problem, settings, self._loop(problem))
             self._keep(X.dtype, coding, found, "likelihood", found.n_passes)
-            self.likelihood_, self.log_likelihood_ = settings.likelihood, found.log_likelihood
+            self.log_likelihood_ = found.log_likelihood
             self._keep_predictions(problem, found)
             self._warn_at_floor(*found.at_floor)
         else:
@@ -395,11 +397,10 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
             (n_samples, n_components, n_components).
         """
         X = self._read(X, links, sample_index)
-        posterior = predict.completed_posterior
-        if self.supervision_ == "likelihood":
-            posterior = predict.posterior
-        if self._scores() is not None:
-            posterior = partial(scores.posterior, scores=self._scores())
+        by_likelihood, own = self.supervision_ == "likelihood", self._scores()
+        posterior = predict.posterior if by_likelihood else predict.completed_posterior
+        if own is not None:
+            posterior = partial(scores.posterior, scores=own)
         return LatentPosterior(*posterior(self._fitted(), X, *self._read_outputs(y, X.shape[0])))
 
     def inverse_transform(self, Z: RowsLike) -> np.ndarray:

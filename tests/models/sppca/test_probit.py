@@ -44,8 +44,7 @@ def in_moments(problem, tol=1e-7):
     _, X = center(Matrix(problem.X))
     mask, weights, targets = probit.read_targets(problem)
     stats, axes = from_moments(X, problem.Y, np.zeros_like(problem.observed))
-    outputs = counted_outputs(len(stats.g), problem.Y.shape[1], weights.sum())
-    stats = stats._replace(outputs=outputs)
+    stats = stats._replace(outputs=counted_outputs(problem.Y.shape[1], weights.sum()))
     rows = probit.Labelled(np.asarray(X.rows(mask) @ axes), weights, targets)
     return stats, rows, probit.settle(stats, Settings(tol=tol))
 

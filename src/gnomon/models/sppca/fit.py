@@ -185,13 +185,11 @@ def _from_subspace(found, noise):
 def _by_probit(X, problem, settings, loop):
     mask, weights, targets = probit.read_targets(problem)
     (n, d), c, route = X.shape, problem.Y.shape[1], _route(X, settings)
+    counted = counted_outputs(c, weights.sum())
     # Coordinates of many labelled rows on all axes would be as large as a dense X.
     wide = 4 * (settings.n_components + EXTRA) < min(n, d)
     if route == "subspace" or (wide and len(weights) > 2 * (d + c)):
-        energy, counted = (
-            check_spread(X.squared_norm, X.dtype),
-            counted_outputs(0, c, weights.sum()),
-        )
+        energy = check_spread(X.squared_norm, X.dtype)
         stats = Statistics(X.n_samples, d, energy, np.zeros(0), counted)
         rule = probit.settle(stats, settings)
         small = partial(probit.small, stats=stats, weights=weights, targets=targets, rule=rule)
@@ -199,9 +197,9 @@ def _by_probit(X, problem, settings, loop):
         return _from_subspace(found, rule.noise)
     statistics_of = from_dual if route == "dual" else from_moments
     stats, basis = statistics_of(X, problem.Y, np.zeros_like(problem.observed))
-    stats = stats._replace(outputs=counted_outputs(len(stats.g), c, weights.sum()))
     T = np.asarray(X.rows(mask) @ basis, dtype=float) / np.sqrt(weights)[:, None]
-    rows, rule = probit.Labelled(T, weights, targets), probit.settle(stats, settings)
+    rows, stats = probit.Labelled(T, weights, targets), stats._replace(outputs=counted)
+    rule = probit.settle(stats, settings)
     run = probit.maximise(stats, rows, rule, max_iter=settings.max_iter, loop=loop)
     return _Maximum(run, basis, at_floor(run.state, rule.noise), 2, run.objective[-1])
 
