@@ -5,7 +5,7 @@ accuracy, log loss and calibration error (ten bins) of `predict_proba`, accuracy
 labelled row on the map, and seconds of processor time of the fit. "Gaussian" has the head that
 its probabilities are averaged with; "Gaussian alone" is the same fit without it.
 
-    python benchmarks/sppca_probit.py --repeats 3
+    python benchmarks/sppca_probit.py --repeats 3 --components 2 10
     python benchmarks/sppca_probit.py --priors --repeats 3
     python benchmarks/sppca_probit.py --coverage
 
@@ -40,6 +40,7 @@ NAMES = ("probit", "Gaussian", "Gaussian alone", "default")
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--components", nargs="*", type=int, default=COMPONENTS)
     parser.add_argument("--priors", action="store_true", help="other priors instead")
     parser.add_argument("--coverage", action="store_true", help="coverage of planted z instead")
     parser.add_argument("--first", type=int, default=900, help="seed of the first repeat")
@@ -52,20 +53,19 @@ def main():
 
 
 def run_sets(options):
-    cells = {}
-    for name, q, labels, data in tasks(sets.MAIN):
-        cells[name, q, labels] = run_task(*data, q, labels, options, all_models)
-        print(name, q, labels, cells[name, q, labels].round(3).tolist(), flush=True)
-    for q in COMPONENTS:
-        own = {key: found for key, found in cells.items() if key[1] == q}
-        write(f"sppca_probit_{q}", q, own, options)
+    for q in options.components:
+        cells = {}
+        for name, labels, data in tasks(sets.MAIN):
+            cells[name, labels] = run_task(*data, q, labels, options, all_models)
+            print(name, q, labels, cells[name, labels].round(3).tolist(), flush=True)
+        write(f"sppca_probit_{q}", q, cells, options)
 
 
 def write(result, q, cells, options):
     found = np.array(list(cells.values()))
-    rows = [_row(f"{name}, {labels}", f) for (name, _, labels), f in cells.items()]
+    rows = [_row(f"{name}, {labels}", f) for (name, labels), f in cells.items()]
     for labels in LABELS:
-        some = [f for (_, _, own), f in cells.items() if own == labels]
+        some = [f for (_, own), f in cells.items() if own == labels]
         rows.append(_row(f"mean, {labels}", np.mean(some, axis=0)))
     rows.append(_row("mean", found.mean(axis=0)))
     wins = [
@@ -88,13 +88,12 @@ def write(result, q, cells, options):
 
 
 def tasks(names):
-    """Name, components, labels a class and data of every task."""
+    """Name, labels a class and data of every task."""
     for name in names:
         X, y, _ = sets.read(name)
-        for q in COMPONENTS:
-            for labels in LABELS:
-                if np.bincount(y).min() * SEEN >= labels + 1:
-                    yield name, q, labels, (X, y)
+        for labels in LABELS:
+            if np.bincount(y).min() * SEEN >= labels + 1:
+                yield name, labels, (X, y)
 
 
 def all_models(q):
@@ -141,7 +140,8 @@ def run_priors(options):
         probit.PRIOR = prior
         found = {
             (name, q, labels): run_task(*data, q, labels, options, lambda q: all_models(q)[:1])[0]
-            for name, q, labels, data in tasks(SMALL)
+            for name, labels, data in tasks(SMALL)
+            for q in options.components
         }
         means = [
             np.mean([f[:3] for (_, _, own), f in found.items() if own == labels], axis=0)

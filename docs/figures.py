@@ -90,17 +90,9 @@ def of_intervals():
 
 
 def of_probit():
-    """Accuracy, log loss and calibration error by kind of likelihood, and coverage of z."""
-    names, quoted = ("probit", "codes", "alone", "default"), {}
-    for q in (2, 10):
-        found = rows(f"sppca_probit_{q}")
-        quoted["probit_tasks"] = str(sum(not name.startswith("mean") for name in found))
-        for labels in (2, 5, 20):
-            for name, cell in zip(names, found[f"mean, {labels}"], strict=True):
-                figures = [short(value) for value in cell.split(" / ")[:3]]
-                quoted[f"{name}_{q}_{labels}"] = " / ".join(figures)
+    """Coverage of z by a probit likelihood."""
     shares = [float(share) for row in rows("sppca_probit_coverage").values() for share in row]
-    return quoted | {"probit_coverage": f"{short(min(shares))} to {short(max(shares))}"}
+    return {"probit_coverage": f"{short(min(shares))} to {short(max(shares))}"}
 
 
 def of_compare():
