@@ -4,7 +4,7 @@
     dual        statistics from X X', in the span of the rows               few rows
     subspace    products with a growing basis, see `fit_by_products`        large X
     gaps        EM on the observed entries, see `gaps`                      X with NaN
-    em          Algorithm 2 of [YYTKW06] on the rows, for study
+    em          Algorithms 1 and 2 of [YYTKW06] from their own start, for study
 
 With all rows labelled this is SPPCA, with some S2PPCA, with none PPCA. Classes may have a probit
 likelihood in the place of Gaussian codes, see `probit`, by all routes but the last.
@@ -212,8 +212,10 @@ def _with_gaps(problem, settings, loop):
     return mean, _Maximum(run, None, at_floor(state, noise), n_passes, run.objective[-1])
 
 
-# Algorithm 2 of [YYTKW06] as it is printed but for eq. (12), see E-YYTKW06-1: on the rows, from a
-# random start, with the mean of the labelled y; rows that lack an output count as unlabelled.
+# Algorithms 1 and 2 of [YYTKW06] as printed but for eq. (12), see E-YYTKW06-1: on the rows, with
+# the mean of the labelled y; rows that lack an output count as unlabelled. Its experiments start
+# both noise variances here.
+START_NOISE = 1e-5
 
 
 def _by_paper(X, problem, settings, loop):
@@ -225,7 +227,7 @@ def _by_paper(X, problem, settings, loop):
     check_spread(X.squared_norm, X.dtype)
     blocks, mean_y = _blocks(X, problem)
     method = Method(
-        _random_views(blocks, settings.n_components, settings.rng),
+        _start_views(blocks, settings.n_components, settings.rng),
         partial(gaussian_em.em_step, blocks=blocks),
         partial(_state, mean_y=mean_y),
     )
@@ -247,17 +249,14 @@ def _blocks(X: Data, problem):
     return blocks + ([] if labelled.all() else [(X.rows(~labelled), None)]), mean
 
 
-def _random_views(blocks, q, rng):
-    """Random loadings with half of the mean variance of a view, noise with the other half."""
-    views = []
-    for parts in zip(*blocks, strict=True):
-        seen = [part for part in parts if part is not None]
-        if seen:
-            size = sum(part.n_samples * part.n_features for part in seen)
-            variance = max(sum(part.squared_norm for part in seen) / size, np.finfo(float).tiny)
-            W = rng.standard_normal((seen[0].n_features, q)) * np.sqrt(variance / (2 * q))
-            views.append(View(W, variance / 2))
-    return tuple(views)
+def _start_views(blocks, q, rng):
+    """The start of section 6.2 of [YYTKW06]: standard normal loadings, noise variances 1e-5."""
+    seen = [
+        next((part for part in parts if part is not None), None)
+        for parts in zip(*blocks, strict=True)
+    ]
+    sizes = [part.n_features for part in seen if part is not None]
+    return tuple(View(rng.standard_normal((size, q)), START_NOISE) for size in sizes)
 
 
 def _state(views, mean_y) -> State:
