@@ -125,6 +125,7 @@ class BayesianReduction(
             max_iter=check_integer("max_iter", self.max_iter, low=1),
             tol=check_real("tol", self.tol, low=0),
             rng=generator(self.random_state),
+            solver=check_option("solver", self.solver, ("accelerated", "paper")),
             sampling=self._sampling(),
         )
 
@@ -172,7 +173,8 @@ class BayesianReduction(
             warnings.warn(
                 f"{type(self).__name__} found the null solution: no component spreads the rows "
                 "by more than the latent noise; give more labelled rows, other features, a number "
-                "as n_components, or a projection_prior that prunes less, as (0.1, 10)",
+                "as n_components, a projection_prior that prunes less, as (0.1, 10), or "
+                "inference='gibbs', whose posterior does not collapse with few labels",
                 UserWarning,
                 stacklevel=4,
             )

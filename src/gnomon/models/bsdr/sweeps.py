@@ -14,7 +14,7 @@ A sweep ends with a change of basis of the latent variables that raises the boun
 
 which leaves all scores as they are, so that no score is integrated anew; the bound depends on R
 by statistics of size q only. The updates change the basis slowly, since P, Z and V each follow
-the other two; here all three move at once [LI10].
+the other two; here all three move at once [LI10]. `printed_step` is Algorithm 1 of [G13] alone.
 """
 
 from functools import partial
@@ -99,6 +99,22 @@ def step(factors: Factors, model: Model):
     return update_basis(factors, model), objective
 
 
+def printed_step(factors: Factors, model: Model):
+    """Lines 3-6 of Algorithm 1 of [G13]: each factor in turn given the others, nothing besides.
+
+    The noise of numbers, which [G13] does not have, comes last. The bound is that of the factors
+    given.
+    """
+    objective = bound(factors, model)
+    factors = update_projection_precisions(factors, model)
+    factors = update_projection(factors, model)
+    factors = update_latent(factors, model)
+    factors = update_weight_precisions(factors, model)
+    factors = update_weights(factors, model)
+    factors = update_scores(factors, model)
+    return update_noise(factors, model), objective
+
+
 def update_projection_precisions(factors, model):
     """q(phi), eq. (4) of [G13], with E[p^2] in full."""
     squares = projection_squares(factors, model.priors.kind)
@@ -109,6 +125,14 @@ def update_projection_covariances(factors, model):
     """Covariances of q(P), eq. (5) of [G13]."""
     covariances = model.ridge.covariances(factors.phi.mean, factors.P.shape[1])
     return factors._replace(P_covariances=covariances)
+
+
+def update_projection(factors, model):
+    """q(P) given q(Z), eq. (5) of [G13]; `update_means` solves for both together."""
+    factors = update_projection_covariances(factors, model)
+    R = np.asarray(model.ridge.X.T @ factors.Z, dtype=float) / model.ridge.noise
+    P = model.ridge.solve(factors.phi.mean, factors.P_covariances, R)
+    return factors._replace(P=P, projected=np.asarray(model.ridge.X @ P, dtype=float))
 
 
 def update_latent_covariances(factors, model):
