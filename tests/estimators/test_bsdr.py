@@ -246,8 +246,18 @@ def test_what_the_warning_of_the_null_solution_says_helps():
     X, y = load_iris(return_X_y=True)
     few = np.arange(0, 150, 13)
     with pytest.warns(UserWarning, match=r"prunes less, as \(0.1, 10\)"):
-        BSDR("auto").fit(X[few], y[few])
+        BSDR("auto", projection_prior=(1e-3, 1e3)).fit(X[few], y[few])
     assert BSDR("auto", projection_prior=(0.1, 10)).fit(X[few], y[few]).score(X, y) > 0.8
+
+
+@pytest.mark.filterwarnings("ignore:BSDR found the null solution", "ignore:the chains have not")
+def test_draws_of_few_labels_do_not_collapse():
+    rng = np.random.default_rng(0)
+    y = np.tile(np.arange(5), 30)
+    X = 2.5 * np.eye(5, 10)[y] + rng.standard_normal((150, 10))
+    settings = {"n_chains": 1, "n_draws": 50, "n_warmup": 50, "random_state": 0}
+    assert BSDR(4, random_state=0).fit(X[:10], y[:10]).score(X, y) < 0.3
+    assert BSDR(4, inference="gibbs", **settings).fit(X[:10], y[:10]).score(X, y) > 0.4
 
 
 def test_same_seed_same_bits(wine):
@@ -426,7 +436,7 @@ def test_chains_do_not_draw_the_numbers_of_the_starts_again(wine, monkeypatch):
     monkeypatch.setattr(Recorder, "seen", [])
     monkeypatch.setattr(np.random, "default_rng", lambda seed: Recorder(np.random.PCG64(seed)))
     fit(X, y, inference="gibbs", n_chains=2, n_draws=4, n_warmup=1, max_iter=2)
-    assert len(set(Recorder.seen)) == len(Recorder.seen) > 100
+    assert len(set(Recorder.seen)) == len(Recorder.seen) > 50
 
 
 def test_callback_sees_and_ends_the_rounds_of_gibbs_sampling(wine):

@@ -42,8 +42,9 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         those of a feature. "auto" is "entry" up to 1000 features of dense X, "column" beyond
         and for ``n_components="auto"``.
     projection_prior : "auto" or pair of float, default="auto"
-        Shape and scale of the gamma prior of these precisions. "auto" is (1, 1), but
-        (0.001, 1000), which prunes, for ``prior="row"`` and ``n_components="auto"``.
+        Shape and scale of the gamma prior of these precisions. "auto" is (1, 1),
+        but where it should prune (0.001, 1000) for ``prior="row"`` and (0.01, 100) for
+        ``n_components="auto"``.
     weight_prior : pair of float, default=(1, 1)
         The same for the weights and biases of the classifier.
     latent_noise : float, default=0.1
@@ -57,6 +58,11 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         Number of starts, the first by discriminant analysis, the others random; the one with
         the best bound after a short run is taken. "auto" is 5 where n_components is below the
         number of classes less one, and 1 otherwise.
+    solver : {"accelerated", "paper"}, default="accelerated"
+        How the bound is raised: by sweeps with a joint step for projection and z and a change
+        of basis, three to an accelerated step; or by Algorithm 1 of [1]_ as it is printed, each
+        factor in turn from one random start, for study. ``n_init`` is then not used, and a
+        step of ``max_iter`` is one sweep; the paper takes 500 of them.
     inference : {"variational", "gibbs"}, default="variational"
         Mean-field approximation, or that followed by Gibbs sampling from it.
     n_chains, n_draws, n_warmup : int, default=4, 1000, 500
@@ -157,6 +163,7 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         standardize: bool = True,
         proba: str = "plug-in",
         n_init: int | str = "auto",
+        solver: str = "accelerated",
         inference: str = "variational",
         n_chains: int = 4,
         n_draws: int = 1000,
@@ -174,6 +181,7 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         self.standardize = standardize
         self.proba = proba
         self.n_init = n_init
+        self.solver = solver
         self.inference = inference
         self.n_chains = n_chains
         self.n_draws = n_draws

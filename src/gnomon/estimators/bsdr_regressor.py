@@ -42,6 +42,11 @@ class BSDRRegressor(LabelledScore, RegressorMixin, BayesianReduction):
     n_init : int or "auto", default="auto"
         Number of starts, the first by reduced-rank regression, the others random. "auto" is 5
         where n_components is below the number of outputs less one, and 1 otherwise.
+    solver : {"accelerated", "paper"}, default="accelerated"
+        How the bound is raised: by sweeps with a joint step for projection and z and a change
+        of basis, three to an accelerated step; or by Algorithm 1 of [1]_ as it is printed, each
+        factor in turn from one random start, for study. ``n_init`` is then not used, and a
+        step of ``max_iter`` is one sweep; the paper takes 500 of them.
     inference : {"variational", "gibbs"}, default="variational"
     n_chains, n_draws, n_warmup : int, default=4, 1000, 500
     max_iter : int, default=100
@@ -107,6 +112,7 @@ class BSDRRegressor(LabelledScore, RegressorMixin, BayesianReduction):
         latent_noise: float = 1.0,
         standardize: bool = True,
         n_init: int | str = "auto",
+        solver: str = "accelerated",
         inference: str = "variational",
         n_chains: int = 4,
         n_draws: int = 1000,
@@ -123,6 +129,7 @@ class BSDRRegressor(LabelledScore, RegressorMixin, BayesianReduction):
         self.latent_noise = latent_noise
         self.standardize = standardize
         self.n_init = n_init
+        self.solver = solver
         self.inference = inference
         self.n_chains = n_chains
         self.n_draws = n_draws
