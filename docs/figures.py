@@ -132,6 +132,30 @@ def of_labelling():
     )
 
 
+def of_label_page():
+    """Rows that a label moves, what chunks are worth, and how fast the labelling page is."""
+    moves = {"kept": [], "chosen anew": []}
+    for _, start, *shares, _ in read("labelling_moves")["rows"]:
+        moves[start] += map(float, shares)
+    refits = {}
+    for size, _, least, *_ in read("labelling_refits")["rows"]:
+        refits.setdefault(size, []).append(int(least))
+    small, large = refits.values()
+    dragged, _, moving, *_ = rows("label_page")["100,000"]
+    chunks = rows("sppca_chunks")
+    return {
+        "moved_kept": f"{100 * sum(moves['kept']) / len(moves['kept']):.0f}",
+        "moved_anew": f"{100 * sum(moves['chosen anew']) / len(moves['chosen anew']):.0f}",
+        "refit_small": f"{min(small)} to {max(small)}",
+        "refit_large": f"{min(large)} to {max(large)}",
+        "frame_dragged": f"{float(dragged):.0f}",
+        "frame_moving": f"{float(moving):.0f}",
+        "chunks_tasks": str(len(chunks) - 1),
+        "chunks_sppca": short(chunks["mean"][1]),
+        "chunks_dcagm": short(chunks["mean"][4]),
+    }
+
+
 def _weighted(said, place):
     """Mean of a column over the sessions that were said to be flat."""
     flat = [(int(row[5]), float(row[place])) for row in said.values() if row[place]]
@@ -225,7 +249,7 @@ def result_table(name):
 
 def substitutions():
     """What the pages may quote, by name."""
-    fits = of_sppca() | of_prpca() | of_sizes() | of_labelling()
+    fits = of_sppca() | of_prpca() | of_sizes() | of_labelling() | of_label_page()
     fits |= {"onnx_table": result_table("onnx_equality")}
     return fits | of_calibration() | of_compare() | of_intervals() | of_pictures()
 
