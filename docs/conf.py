@@ -110,6 +110,8 @@ html_js_files = ["equations.js"]
 html_show_sourcelink = False
 html_theme_options = {
     "show_toc_level": 2,
+    # Tables of the papers need the room of the bar on the right.
+    "secondary_sidebar_items": {"**": ["page-toc"], "reproduction/*": []},
     "navigation_with_keys": False,
     "header_links_before_dropdown": 7,
     "footer_start": ["copyright"],

@@ -90,6 +90,12 @@ def of_intervals():
     return quoted
 
 
+def of_probit():
+    """Coverage of z by a probit likelihood."""
+    shares = [float(share) for row in rows("sppca_probit_coverage").values() for share in row]
+    return {"probit_coverage": f"{short(min(shares))} to {short(max(shares))}"}
+
+
 def of_compare():
     """What `compare` recommends and prints, against rows that were never shown."""
     found = read("compare_honest")["summary"]
@@ -130,6 +136,30 @@ def of_labelling():
             "progress_most": short(max(float(row[8]) for row in said.values() if row[8])),
         }
     )
+
+
+def of_label_page():
+    """Rows that a label moves, what chunks are worth, and how fast the labelling page is."""
+    moves = {"kept": [], "chosen anew": []}
+    for _, start, *shares, _ in read("labelling_moves")["rows"]:
+        moves[start] += map(float, shares)
+    refits = {}
+    for size, _, least, *_ in read("labelling_refits")["rows"]:
+        refits.setdefault(size, []).append(int(least))
+    small, large = refits.values()
+    dragged, _, moving, *_ = rows("label_page")["100,000"]
+    chunks = rows("sppca_chunks")
+    return {
+        "moved_kept": f"{100 * sum(moves['kept']) / len(moves['kept']):.0f}",
+        "moved_anew": f"{100 * sum(moves['chosen anew']) / len(moves['chosen anew']):.0f}",
+        "refit_small": f"{min(small)} to {max(small)}",
+        "refit_large": f"{min(large)} to {max(large)}",
+        "frame_dragged": f"{float(dragged):.0f}",
+        "frame_moving": f"{float(moving):.0f}",
+        "chunks_tasks": str(len(chunks) - 1),
+        "chunks_sppca": short(chunks["mean"][1]),
+        "chunks_dcagm": short(chunks["mean"][4]),
+    }
 
 
 def _weighted(said, place):
@@ -225,7 +255,7 @@ def result_table(name):
 
 def substitutions():
     """What the pages may quote, by name."""
-    fits = of_sppca() | of_prpca() | of_sizes() | of_labelling()
+    fits = of_sppca() | of_prpca() | of_sizes() | of_labelling() | of_label_page() | of_probit()
     fits |= {"onnx_table": result_table("onnx_equality")}
     return fits | of_calibration() | of_compare() | of_intervals() | of_pictures()
 

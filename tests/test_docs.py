@@ -27,6 +27,7 @@ FORM = (
     "Errata and references",
 )
 LEVELS = ("first steps", "with practice", "for the curious")
+PAGES = [path for part in ("", "guides", "models") for path in sorted((DOCS / part).glob("*.md"))]
 # The pages of the path, in its order.
 GUIDES = [
     DOCS / f"{name}.md"
@@ -96,6 +97,13 @@ def test_pages_of_models_have_one_form(name):
     text = (DOCS / "models" / f"{name}.md").read_text(encoding="utf-8")
     found = [title for title in re.findall(r"^## (.+)$", text, re.M) if title in FORM]
     assert tuple(found) == FORM
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_code_on_pages_begins_and_ends(path):
+    """A fence that is left open would show the text after it as code."""
+    fences = re.findall(r"^[ >]*(`{3,}|:{3,})", path.read_text(encoding="utf-8"), re.M)
+    assert all(fences.count(mark) % 2 == 0 for mark in fences)
 
 
 def test_every_guide_is_on_the_path():

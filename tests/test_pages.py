@@ -9,6 +9,7 @@ import re
 import shutil
 import threading
 from collections import Counter
+from html import unescape
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import quote_plus, unquote, urldefrag, urljoin, urlsplit
@@ -137,6 +138,20 @@ def test_every_link_inside_the_pages_leads_somewhere():
 @functools.cache
 def read(name):
     return (BUILT / name).read_text(encoding="utf-8")
+
+
+def test_no_markup_is_left_in_the_text():
+    """As a formula that a bar cut in a table, or a directive on a page of the other kind."""
+    left = re.compile(r"\$\\|\]\(|\*\*|`|\\[a-z]+\{|^\.\. \w+::|\{\{|:(?:class|func|meth):", re.M)
+    assert {name: found for name in pages() if (found := left.findall(words_of(name)))} == {}
+
+
+def words_of(name):
+    """The text of a page without code and formulas."""
+    article = read(name).partition("<article")[2].partition("</article>")[0]
+    bare = re.sub(r"<(script|style|pre|code)\b.*?</\1>", " ", article, flags=re.S)
+    bare = re.sub(r'<(span|div) class="[^"]*math[^"]*".*?</\1>', " ", bare, flags=re.S)
+    return unescape(re.sub("<[^>]+>", "", bare))
 
 
 def test_pages_ask_nothing_of_the_network():
