@@ -90,6 +90,12 @@ def of_intervals():
     return quoted
 
 
+def of_probit():
+    """Coverage of z by a probit likelihood."""
+    shares = [float(share) for row in rows("sppca_probit_coverage").values() for share in row]
+    return {"probit_coverage": f"{short(min(shares))} to {short(max(shares))}"}
+
+
 def of_compare():
     """What `compare` recommends and prints, against rows that were never shown."""
     found = read("compare_honest")["summary"]
@@ -249,7 +255,7 @@ def result_table(name):
 
 def substitutions():
     """What the pages may quote, by name."""
-    fits = of_sppca() | of_prpca() | of_sizes() | of_labelling() | of_label_page()
+    fits = of_sppca() | of_prpca() | of_sizes() | of_labelling() | of_label_page() | of_probit()
     fits |= {"onnx_table": result_table("onnx_equality")}
     return fits | of_calibration() | of_compare() | of_intervals() | of_pictures()
 

@@ -53,6 +53,7 @@ Theorem 3 | closed form in the dual, kernels (E-YYTKW06-8) | models.sppca.closed
 "no local minima" | false where noise is learnt (E-YYTKW06-4) | models.sppca.closed_form.best_ratio | tests/models/sppca/test_closed_form.py::test_erratum_learnt_noise_has_two_maxima_and_the_search_takes_the_better
 prior, 5.3 | Gaussian prior on the loadings: `prior=` | models.sppca.em.penalty | tests/models/sppca/test_em.py::test_no_step_descends
 noise per output, 3.2 | `noise="per_output"` | models.sppca.statistics.free_levels | tests/models/sppca/test_statistics.py::test_levels_are_mean_squares_of_what_is_learnt_together
+probit or logistic likelihood of classes (future work) | `likelihood="probit"`, by expectation propagation | models.sppca.probit.e_step | tests/models/sppca/test_probit.py::test_the_objective_is_the_density_of_rows_and_the_probability_of_classes
 missing entries, 3.1 | gaps in x and y | models.sppca.gaps.maximise | tests/models/sppca/test_gaps.py::test_the_objective_is_the_density_of_what_is_observed
 mixtures, 3.1 | mixtures of PPCA | | (not built: another model, not a part of SPPCA's equations)
 Figure 2 | toy: classes apart along a direction of small variance | models.strength.clusters.cluster_shares | tests/models/strength/test_clusters.py::test_the_direction_that_splits_unlabelled_rows_is_found_from_four_labels

@@ -19,7 +19,7 @@ LINKED = ("PRPCA",)
 PICTURES = ("NeighbourLayout",)
 # Options that only this value of another one reads.
 READ_WITH = {
-    "SPPCA": {"supervision": "likelihood", "of": ("solver", "noise", "target_mean")},
+    "SPPCA": {"supervision": "likelihood", "of": ("solver", "noise", "target_mean", "likelihood")},
     "PRPCA": {"relation": "paper", "of": ("solver", "projection")},
 }
 

@@ -245,6 +245,8 @@ class PredictsOutputs:
             )
         if coding.kind == "classes":
             return coding.classes[np.argmax(self._probabilities(X), axis=1)]
+        if coding.kind == "multilabel":
+            return decode_predictions(self._output_means(X), coding)
         given = self._outputs_given(X)
         values = decode_predictions(given.mean, coding)
         return (values, self._deviations(given)) if return_std else values
@@ -410,6 +412,9 @@ class PredictsOutputs:
 
     def _outputs_given(self, X):
         return self._placed(X)[0]
+
+    def _output_means(self, X):
+        return self._outputs_given(X).mean
 
 
 def doubted(proba, shares, doubt):

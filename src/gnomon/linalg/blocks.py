@@ -6,6 +6,7 @@ chunks are: products run there, and only their small results travel.
 
 import zlib
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from operator import attrgetter, matmul, methodcaller
 from typing import Any
 
@@ -13,6 +14,10 @@ import numpy as np
 from scipy import sparse
 
 from gnomon.linalg.data import Centered, Data, Matrix, Weighted
+
+# Entries of rows in blocks that are read once and kept, for fits that read them many times: 128 MB
+# in double precision, which leaves as much again for what a fit holds beside them.
+KEPT_ENTRIES = 2**24
 
 
 class Blocks(Data):
@@ -89,6 +94,27 @@ def _part_rows(part):
 
 def _part_transposed_product(part, Z):
     return part.T @ Z
+
+
+def kept_in_memory(X: Data) -> Data:
+    """Rows in blocks as one matrix where they are few enough to be kept; others as they are."""
+    if not isinstance(X, Blocks) or X.shape[0] * X.shape[1] > KEPT_ENTRIES:
+        return X
+    parts = map(_rows_of, X.parts)
+    first = next(parts)
+    if sparse.issparse(first):
+        stacked = sparse.vstack([first, *parts], format="csr")  # type: ignore[call-overload]
+        return Matrix(stacked.astype(X.dtype, copy=False))
+    whole, stop = np.empty(X.shape, dtype=X.dtype), 0
+    for part in chain([first], parts):
+        start, stop = stop, stop + part.shape[0]
+        whole[start:stop] = part.toarray() if sparse.issparse(part) else part
+    return Matrix(whole)
+
+
+def _rows_of(part):
+    """The rows of a part, which are in memory or loaded."""
+    return part.leaf.X if isinstance(part, Loaded) else part.X
 
 
 class Loaded(Data):

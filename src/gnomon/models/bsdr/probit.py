@@ -89,6 +89,13 @@ def class_probabilities(M, variance):
     return np.exp(log_P - logsumexp(log_P, axis=1, keepdims=True))
 
 
+def rivals(labels, n_classes):
+    """Places in scores (n * c,) of the class of a row and of another, for all pairs of these."""
+    others = np.flatnonzero(_others(labels, n_classes))
+    rows = others // n_classes
+    return rows * n_classes + labels[rows], others
+
+
 def draw_class_scores(M, labels, rng):
     """An exact draw of t (n, c) around M given that the largest is that of the class.
 
