@@ -330,7 +330,8 @@ class PRPCA(IterativeFit, LinearGaussianModel):
             Rows to embed. NaN marks missing values.
         links, sample_index
             As in `transform`. They matter for "learnt", whose posterior is that of the shared
-            part; for a row with missing values its variance is that of a complete row.
+            part (for a row with missing values its variance is that of a complete row), and for
+            "paper", where links change how much the latent variables of a row vary.
 
         Returns
         -------
@@ -342,7 +343,8 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         nodes, q = self._nodes(X.shape[0], links, sample_index), len(self.components_)
         if not self._shares():
             mean, covariance = self._latent_posterior(X)
-            return LatentPosterior(mean[:, :q], covariance[:, :q, :q])
+            variances = self._row_variances(X.shape[0], nodes)
+            return LatentPosterior(mean[:, :q], variances[:, None, None] * covariance[:, :q, :q])
         variances = posterior.shared_variances(self._relational(), nodes)
         variances /= np.sum(self.components_.astype(float) ** 2, axis=1)
         covariances = variances[:, :, None] * np.eye(q)
@@ -460,6 +462,13 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         U = np.asarray(self.axes_.T, dtype=float)
         variances = self.shared_variances_, self.own_variances_
         return State(U, *variances, self.smoothness_, float(self.noise_variance_))
+
+    def _row_variances(self, m, nodes):
+        """How much more new rows vary than one without links, of the model of the paper."""
+        if self.relation != "paper" or nodes.adjacency.nnz == 0:
+            return np.ones(m)
+        places = np.arange(len(nodes.known), nodes.adjacency.shape[0])
+        return paper.row_variances(nodes.adjacency, places, self.alpha, self.gamma)
 
     def _nodes(self, m, links, sample_index):
         """The m rows among the nodes of a graph, beside the rows of the fit; alone without one."""
