@@ -43,7 +43,7 @@ N_ROUNDS = 80
 N_BINS = 20
 LEVEL = 0.05
 LEAST_P = 0.001
-UNIFORM_SAMPLES = 20_000
+UNIFORM_SAMPLES = 10_000
 # Outputs and priors, and the share of the simulations that each gets.
 CASES = {
     ("classes", "entry"): 1.0,

@@ -114,8 +114,7 @@ def test_many_rows_have_the_coefficients_of_bayesian_ridge(rng):
     assert_allclose(std, their_std, rtol=0.03)
 
 
-def test_two_gaussians_of_one_covariance_have_the_classes_of_lda(rng):
-    """With one Gaussian a class the discriminative directions are those of LDA."""
+def test_gaussian_classes_of_one_covariance_are_told_apart_as_by_lda(rng):
     y = np.arange(600) % 3
     X = 3 * rng.standard_normal((3, 5))[y] + rng.standard_normal((600, 5))
     ours, theirs = DCAGM(2, random_state=0).fit(X, y), LinearDiscriminantAnalysis().fit(X, y)

@@ -1,4 +1,4 @@
-"""Values of other programs that test_references.py compares with: `python tests/references/make.py`.
+"""Values of other programs, for test_references.py: `python tests/references/make.py`.
 
 Needs R with pcaMethods (Debian: r-bioc-pcamethods) and ppca-py. The rows are planted, so that
 anyone can make them again; they are stored with the values all the same.

@@ -145,20 +145,6 @@ def test_links_of_a_row_with_content_drop_out_of_its_posterior(A, X, view):
     assert_allclose((X - 3) @ latent_posterior(W, sigma2).weights, expected, atol=1e-10)
 
 
-def test_links_change_how_wide_the_posterior_of_a_row_is(A, view):
-    """Its covariance given all content, against the dense one of all rows together."""
-    W, sigma2 = view
-    Phi = np.linalg.inv(precision(A))
-    C = np.kron(Phi, W @ W.T + sigma2 * np.eye(d))
-    cross = np.kron(Phi, W.T)
-    dense = np.kron(Phi, np.eye(q)) - cross @ np.linalg.solve(C, cross.T)
-    alone = latent_posterior(*paper.of_row(view, ALPHA**2 + GAMMA)).covariance
-    found = paper.row_variances(A, np.arange(n), ALPHA, GAMMA)
-    blocks = [dense[i * q : (i + 1) * q, i * q : (i + 1) * q] for i in range(n)]
-    scale = ALPHA**2 + GAMMA
-    assert_allclose(found[:, None, None] * alone / scale, blocks, atol=1e-10)
-
-
 def test_no_links_scale_ppca_by_alpha_and_gamma(X):
     Y, mean = mixed(sparse.csr_array((n, n)), X)
     plain = Centered(Matrix(X), X.mean(axis=0))

@@ -26,7 +26,7 @@ from gnomon.inference.loop import Method
 from gnomon.linalg import eigen
 from gnomon.linalg.data import Centered, Data
 from gnomon.linalg.eigen import Spectrum
-from gnomon.linalg.graph import normalized, unit_rule
+from gnomon.linalg.graph import normalized
 from gnomon.linalg.mixed import MANY_PRODUCTS, Mixed
 from gnomon.models.gaussian import em, ppca
 from gnomon.stats.gaussian import View
@@ -36,8 +36,6 @@ from gnomon.stats.gaussian import View
 SAMPLED_ROWS = 4000
 # Where the experiments of [LYZ09] start the noise variance of EM.
 START_NOISE = 1e-6
-# Lanczos steps for a diagonal of Delta^-1: exact for graphs of as many different eigenvalues.
-DIAGONAL_STEPS = 100
 
 
 def mixing(A, alpha: float, gamma: float) -> sparse.csr_array:
@@ -124,16 +122,6 @@ def _spectrum(rows, q, rng) -> Spectrum:
 def of_row(view: View, scale: float) -> View:
     """The view of a row with this Delta_ii, whose covariance is (W W' + sigma2 I) / Delta_ii."""
     return View(view.W / np.sqrt(scale), view.sigma2 / scale)
-
-
-def row_variances(A, places, alpha: float, gamma: float) -> np.ndarray:
-    """Variances (m,) of rows at some nodes over that of a row without links.
-
-    They are (Delta^-1)_ii (alpha^2 + gamma), and so many times wider is the posterior of z_i: the
-    mean M^-1 W'(x_i - mu) is that of PPCA, its covariance (Delta^-1)_ii sigma2 M^-1.
-    """
-    theta, weights = unit_rule(A.astype(float), places, min(DIAGONAL_STEPS, A.shape[0]))
-    return (alpha**2 + gamma) * np.sum(weights / (gamma + (alpha + theta) ** 2), axis=0)
 
 
 def log_density(view: View, centered: Data, A, alpha: float, gamma: float) -> float:
