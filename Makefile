@@ -64,6 +64,12 @@ lint: $(READY)
 	$(BIN)/mypy
 	MYPYPATH=src $(BIN)/mypy --strict --follow-imports=silent tests/typing/use_everything.py
 	$(BIN)/codespell
+	$(BIN)/pre-commit validate-config
+	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	$(BIN)/python -c "from rattler_build import Stage0Recipe as R, VariantConfig as V; print(R.from_file('conda/recipe.yaml').render(V()))"
 
 # ADVISORIES=all.zip is a copy of PyPI/all.zip of osv.dev; SECURITY.md says what is told without it.
 audit: $(READY)
@@ -74,9 +80,12 @@ bench: $(READY)
 	for script in benchmarks/*.py; do PYTHONPATH=. $(BIN)/python $$script || exit 1; done
 	$(BIN)/python docs/figures.py
 
-docs: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs
-	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+# The guides use anndata as well, hence an environment of its own here too.
+docs:
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[plot,cli,files,dask,graph,mcmc,label,onnx,anndata,umap]" --group docs
+	.venv-docs/bin/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 # OPTIONS=--quick for few repeats on small sets, kept apart; a run that was stopped goes on.
 papers: $(READY)
@@ -95,4 +104,4 @@ $(PAPERS): paper-%: $(READY)
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.papers.$* $(OPTIONS)
 
 clean:
-	rm -rf $(VENV) .venv-anndata build dist docs/jupyter_execute docs/_build docs/api docs/gallery demo
+	rm -rf $(VENV) .venv-anndata .venv-docs build dist docs/jupyter_execute docs/_build docs/api docs/gallery demo

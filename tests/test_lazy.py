@@ -2,12 +2,13 @@
 
 import re
 import sys
+from inspect import isfunction
 from pathlib import Path
 
 import pytest
 
 import gnomon
-from gnomon import displays
+from gnomon import datasets, displays, io
 from gnomon._lazy import import_extra
 
 
@@ -38,4 +39,9 @@ def test_the_file_that_is_checked_strictly_uses_every_public_name():
     path = Path(__file__).parent / "typing" / "use_everything.py"
     text = path.read_text(encoding="utf-8")
     names = [*gnomon.__all__, *displays.__all__]
+    for module in (datasets, io):
+        own = [
+            v for v in vars(module).values() if isfunction(v) and v.__module__ == module.__name__
+        ]
+        names += [v.__name__ for v in own if not v.__name__.startswith("_")]
     assert [name for name in names if not re.search(rf"\b{name}\b", text)] == []

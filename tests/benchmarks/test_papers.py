@@ -10,8 +10,8 @@ from sklearn.decomposition import PCA
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.papers import cells as module
+from benchmarks.papers import layouts, page
 from benchmarks.papers import methods_yytkw06 as methods
-from benchmarks.papers import page
 from benchmarks.papers.data import MissingDataError, load
 from benchmarks.papers.page import own_table, table
 from benchmarks.papers.published_yytkw06 import published
@@ -105,6 +105,28 @@ def test_a_single_split_of_the_paper_has_the_deviation_of_ours():
     assert verdict(row) == "within"
     assert verdict(row | {"ours": 0.87}) == "worse"
     assert verdict(row | {"ours": 0.9, "sd": 0.0}) == "within"
+
+
+def test_a_star_needs_every_rank_sum_test(rng):
+    low, high = rng.normal(0.3, 0.02, 50), rng.normal(0.4, 0.02, 50)
+    own = {
+        "LDA": {"size": 5, "ours": 0.3, "values": list(low)},
+        "PCA": {"size": 5, "ours": 0.4, "values": list(high)},
+        "FULL": {"size": 0, "ours": 0.2, "values": list(low - 0.1)},
+    }
+    assert layouts.leading(own) == "LDA"
+    assert layouts.is_marked(own, "LDA")
+    like = own | {"PLS": {"size": 5, "ours": 0.3, "values": list(rng.normal(0.3, 0.02, 50))}}
+    assert not layouts.is_marked(like, "LDA")
+    assert not layouts.is_marked(own | {"PLS": {"size": 5, "ours": 0.4}}, "LDA")
+
+
+def test_sizes_stand_in_numerical_order_in_the_layout_of_a_figure():
+    row = {"table": "Figure 4", "data": "cora_ds", "method": "PCA", "measure": "accuracy"}
+    rows = [row | {"size": size, "ours": size / 100} for size in (10, 5, 20)]
+    text = layouts.drawn("LYZ09", rows)
+    assert "| | 5 | 10 | 20 |" in text
+    assert "| cora_ds, PCA | 0.050 | 0.100 | 0.200 |" in text
 
 
 def test_another_task_has_a_verdict_and_does_not_count():

@@ -246,8 +246,18 @@ def test_what_the_warning_of_the_null_solution_says_helps():
     X, y = load_iris(return_X_y=True)
     few = np.arange(0, 150, 13)
     with pytest.warns(UserWarning, match=r"prunes less, as \(0.1, 10\)"):
-        BSDR("auto").fit(X[few], y[few])
+        BSDR("auto", projection_prior=(1e-3, 1e3)).fit(X[few], y[few])
     assert BSDR("auto", projection_prior=(0.1, 10)).fit(X[few], y[few]).score(X, y) > 0.8
+
+
+@pytest.mark.filterwarnings("ignore:BSDR found the null solution", "ignore:the chains have not")
+def test_draws_of_few_labels_do_not_collapse():
+    rng = np.random.default_rng(0)
+    y = np.tile(np.arange(5), 30)
+    X = 2.5 * np.eye(5, 10)[y] + rng.standard_normal((150, 10))
+    settings = {"n_chains": 1, "n_draws": 50, "n_warmup": 50, "random_state": 0}
+    assert BSDR(4, random_state=0).fit(X[:10], y[:10]).score(X, y) < 0.3
+    assert BSDR(4, inference="gibbs", **settings).fit(X[:10], y[:10]).score(X, y) > 0.4
 
 
 def test_same_seed_same_bits(wine):
@@ -356,7 +366,13 @@ def test_one_label_per_class_says_nothing_but_the_share_of_each():
 @pytest.fixture(scope="module")
 def drawn(wine):
     X, y = wine
-    settings = {"n_chains": 2, "n_draws": 60, "n_warmup": 30, "random_state": 0}
+    settings = {
+        "n_chains": 2,
+        "n_draws": 60,
+        "n_warmup": 30,
+        "latent_noise": 0.1,
+        "random_state": 0,
+    }
     with pytest.warns(ConvergenceWarning, match="the chains have not mixed: largest R-hat"):
         return BSDR(inference="gibbs", **settings).fit(X[::2], y[::2])
 
@@ -387,7 +403,7 @@ def test_gibbs_posterior_has_draws_and_noise(wine, drawn):
     assert_allclose(mean, drawn.transform(X[:4]))
     P = drawn.draws_["projection"].reshape(-1, 2, 13)
     Z = np.einsum("lqd,nd->lnq", P, X[:4] - drawn.mean_)
-    assert_allclose(covariance[1], np.cov(Z[:, 1].T, ddof=0) + 0.01 * np.eye(2))
+    assert_allclose(covariance[1], np.cov(Z[:, 1].T, ddof=0) + drawn.latent_noise**2 * np.eye(2))
 
 
 def test_counting_noise_twice_flattens_probabilities(wine, drawn):
@@ -399,7 +415,7 @@ def test_counting_noise_twice_flattens_probabilities(wine, drawn):
     once, twice = np.zeros_like(right), np.zeros_like(right)
     for P, v, shift in zip(drawn.draws_["projection"].reshape(-1, 2, 13), V, b, strict=True):
         for _ in range(20):
-            Z = (X - drawn.mean_) @ P.T + 0.1 * rng.standard_normal((len(X), 2))
+            Z = (X - drawn.mean_) @ P.T + drawn.latent_noise * rng.standard_normal((len(X), 2))
             T = Z @ v + shift + rng.standard_normal((len(X), 3))
             once[np.arange(len(X)), T.argmax(axis=1)] += 1
             T = T + rng.standard_normal(T.shape)
@@ -426,7 +442,7 @@ def test_chains_do_not_draw_the_numbers_of_the_starts_again(wine, monkeypatch):
     monkeypatch.setattr(Recorder, "seen", [])
     monkeypatch.setattr(np.random, "default_rng", lambda seed: Recorder(np.random.PCG64(seed)))
     fit(X, y, inference="gibbs", n_chains=2, n_draws=4, n_warmup=1, max_iter=2)
-    assert len(set(Recorder.seen)) == len(Recorder.seen) > 100
+    assert len(set(Recorder.seen)) == len(Recorder.seen) > 50
 
 
 def test_callback_sees_and_ends_the_rounds_of_gibbs_sampling(wine):

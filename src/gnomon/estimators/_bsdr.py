@@ -14,6 +14,7 @@ from gnomon._lazy import import_extra
 from gnomon.estimators._base import LatentPosterior
 from gnomon.estimators._door import FillsGaps, check_integer, check_option, check_real, generator
 from gnomon.estimators._fit import IterativeFit
+from gnomon.linalg.blocks import kept_in_memory
 from gnomon.linalg.data import Centered, as_data, has_gaps
 from gnomon.models.bsdr.factors import Gamma
 from gnomon.models.bsdr.fit import BsdrFit, Settings
@@ -172,7 +173,8 @@ class BayesianReduction(
             warnings.warn(
                 f"{type(self).__name__} found the null solution: no component spreads the rows "
                 "by more than the latent noise; give more labelled rows, other features, a number "
-                "as n_components, or a projection_prior that prunes less, as (0.1, 10)",
+                "as n_components, a projection_prior that prunes less, as (0.1, 10), or "
+                "inference='gibbs', whose posterior does not collapse with few labels",
                 UserWarning,
                 stacklevel=4,
             )
@@ -229,13 +231,16 @@ def read_prior(name, value, also="") -> Gamma:
 
 
 def labelled_data(X, labelled, owner):
-    """The rows of X that have an output, as `Data`; warns where there are others."""
+    """The rows of X that have an output, as `Data`; warns where there are others.
+
+    A fit goes over them hundreds of times: of rows in blocks those are kept that fit in memory.
+    """
     if labelled.all():
-        return as_data(X)
+        return kept_in_memory(as_data(X))
     warnings.warn(
         f"y has no label for {np.sum(~labelled)} of {len(labelled)} rows; {owner} leaves them "
         "out, as they say nothing of the projection in this model",
         UserWarning,
         stacklevel=3,
     )
-    return as_data(X).rows(labelled)
+    return kept_in_memory(as_data(X).rows(labelled))

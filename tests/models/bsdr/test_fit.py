@@ -24,7 +24,7 @@ def make_settings(**other):
         prior="auto",
         projection_prior=None,
         weight_prior=Gamma(1.0, 1.0),
-        latent_noise=0.1,
+        latent_noise=1.0,
         standardize=True,
         n_init=None,
         max_iter=100,
@@ -127,7 +127,7 @@ SPARSE = sparse.csr_array(sparse.random_array((30, 40), density=0.1, rng=0))
         (np.zeros((9, 5)), {}, "entry", (1.0, 1.0)),
         (np.zeros((9, 1001)), {}, "column", (1.0, 1.0)),
         (SPARSE, {}, "column", (1.0, 1.0)),
-        (np.zeros((9, 5)), {"n_components": None}, "column", (0.001, 1000.0)),
+        (np.zeros((9, 5)), {"n_components": None}, "column", (0.01, 100.0)),
         (np.zeros((9, 5)), {"prior": "row"}, "row", (0.001, 1000.0)),
         (np.zeros((9, 5)), {"prior": "column"}, "column", (1.0, 1.0)),
         (

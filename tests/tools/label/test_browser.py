@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-webdriver = pytest.importorskip("selenium.webdriver")
+pytest.importorskip("selenium.webdriver")
 pytest.importorskip("pyarrow")
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
@@ -20,26 +19,11 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+from gnomon.tools.label.rows import from_arrays
 from gnomon.tools.label.run import LabellingPage, open_session
 
-BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-pytestmark = [
-    pytest.mark.skipif(not (BROWSER and DRIVER), reason="chromium and chromedriver are not here"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 CLASSES = ("ant", "bee", "cow")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    yield driver
-    driver.quit()
 
 
 def until(found, seconds=30):
@@ -54,17 +38,11 @@ def until(found, seconds=30):
 
 
 @pytest.fixture
-def show(browser):
+def show(browser, screen):
     """Open an address, as wide and as light as asked."""
 
     def open_page(url, *, width=1300, height=950, scheme="light"):
-        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-        browser.get("about:blank")
-        browser.get_log("browser")
-        browser.get_log("performance")
+        screen(width=width, height=height, scheme=scheme)
         browser.get(url)
         until(lambda: shown_row(browser) is not None)
         return browser
@@ -376,6 +354,29 @@ def test_an_image_and_a_text_are_on_the_card(show, begin, tmp_path):
     until(lambda: page.execute_script(size) == 1)
     assert text_of(page, "text") == f"note of {shown_row(page)}"
     assert errors(page) == []
+
+
+def test_an_image_that_is_not_there_is_named(show, begin):
+    opened, _ = begin({"image": "photo"}, photo=["<lost>.png"] * 90)
+    page = show(opened.url)
+    assert "<lost>.png is no image file" in text_of(page, "no-image")
+    assert not page.find_element(By.ID, "image").is_displayed()
+    assert errors(page) == []
+
+
+def test_a_newcomer_is_asked_for_the_first_class_and_then_for_that_of_each_row(show, tmp_path):
+    rows = from_arrays(np.random.default_rng(0).normal(size=(30, 4)))
+    with LabellingPage(open_session(rows, tmp_path / "out"), open_browser=False) as opened:
+        page = show(opened.url)
+        assert text_of(page, "ask") == "Which label is this row? Name the first class."
+        assert text_of(page, "new-words") == "Name the first class"
+        assert text_of(page, "why").startswith("Why this row: stands for")
+        press(page, "n")
+        until(lambda: page.find_element(By.ID, "new-name").is_displayed())
+        assert text_of(page, "new-title").startswith("Class of ")
+        press(page, "wren" + Keys.ENTER)
+        until(lambda: "or name another" in text_of(page, "ask"))
+        assert not page.find_element(By.ID, "again").is_displayed()
 
 
 def test_rows_whose_text_has_a_word_are_found_and_labelled_at_once(show, begin):
