@@ -99,7 +99,15 @@ def read_data(estimator, X, *, fitting, allow_nan=True, accept_sparse=True, min_
         raise ValueError(
             "Input X contains NaN and is sparse; missing values are accepted in dense X only"
         )
+    if fitting and min_samples > 1 and isinstance(X, np.ndarray):
+        _refuse_equal_rows(X)
     return X
+
+
+def _refuse_equal_rows(X):
+    """Raise where no row differs: their mean may round, so that differences seem to be left."""
+    if (X[0] == X[-1]).all() and (X == X[0]).all():
+        raise ValueError("X has no variation: all rows are equal; accepted are rows that differ")
 
 
 def forget_fit(estimator):

@@ -270,7 +270,8 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Training rows. NaN marks missing values in a dense X.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
-            Outputs. -1 or None marks rows without class, NaN missing numbers or indicators.
+            Outputs. -1 or None marks rows without class, NaN missing numbers or indicators; -1
+            and 1 alone are two classes.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows; a weight of two is a row that occurs twice.
         links : Links, array-like or sparse matrix, or "neighbours", default=None
