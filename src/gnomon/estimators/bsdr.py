@@ -200,7 +200,8 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             NaN marks missing values in a dense X.
         y : array-like of shape (n_samples,) or (n_samples, n_labels)
-            Classes, -1 or None for rows without one; or labels 0 and 1, NaN where unknown.
+            Classes, -1 or None for rows without one (-1 and 1 alone are two classes); or labels 0
+            and 1, NaN where unknown.
 
         Returns
         -------

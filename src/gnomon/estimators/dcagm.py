@@ -248,7 +248,7 @@ class DCAGM(
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             NaN marks missing values in a dense X.
         y : array-like of shape (n_samples,)
-            Class labels; -1 or None for rows without.
+            Class labels; -1 or None for rows without. -1 and 1 alone are two classes.
         chunks : array-like of shape (n_samples,), default=None
             Rows with the same number >= 0 are known to share a class; -1 for rows in no
             chunk. A label of one member is passed on to all, but, with a warning, not to those
