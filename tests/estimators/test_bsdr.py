@@ -151,7 +151,7 @@ def test_posterior_is_wider_far_from_the_data(wine):
     near = model.posterior(X.mean(axis=0, keepdims=True)).covariance
     far = model.posterior(X[:1] + 100 * X.std(axis=0)).covariance
     assert np.all(np.diagonal(far[0]) > np.diagonal(near[0]))
-    assert_allclose(np.diagonal(near[0]), model.latent_noise**2, atol=1e-8)
+    assert_allclose(np.diagonal(near[0]), model.latent_noise_**2, atol=1e-8)
 
 
 @pytest.mark.parametrize("parameters", [{"prior": "column"}, {"prior": "entry"}])
@@ -161,7 +161,7 @@ def test_routes_agree_on_posterior_variances(wine, parameters, rng):
     wide = np.hstack([X[:30:3], rng.standard_normal((10, 40))])
     model = fit(wide, np.arange(10) % 3, max_iter=5, **parameters)
     variances = np.diagonal(model.posterior(wide).covariance, axis1=1, axis2=2)
-    assert np.all(variances > model.latent_noise**2)
+    assert np.all(variances > model.latent_noise_**2)
     assert np.all(model.loadings_sd_ > 0)
 
 
@@ -304,6 +304,7 @@ def test_pickle_and_clone(wine):
         ({"n_draws": 3}, "n_draws == 3; accepted are integers >= 4"),
         ({"inference": "sampling"}, "inference == 'sampling'; accepted"),
         ({"latent_noise": 0}, "latent_noise == 0"),
+        ({"latent_noise": "small"}, "latent_noise == 'small'; accepted"),
         ({"proba": "full"}, "proba == 'full'"),
         ({"n_init": 0}, "n_init == 0"),
         ({"prior": "row", "n_components": "auto"}, "prior == 'row' with n_components"),
@@ -405,7 +406,7 @@ def test_gibbs_posterior_has_draws_and_noise(wine, drawn):
     assert_allclose(mean, drawn.transform(X[:4]))
     P = drawn.draws_["projection"].reshape(-1, 2, 13)
     Z = np.einsum("lqd,nd->lnq", P, X[:4] - drawn.mean_)
-    assert_allclose(covariance[1], np.cov(Z[:, 1].T, ddof=0) + drawn.latent_noise**2 * np.eye(2))
+    assert_allclose(covariance[1], np.cov(Z[:, 1].T, ddof=0) + drawn.latent_noise_**2 * np.eye(2))
 
 
 def test_counting_noise_twice_flattens_probabilities(wine, drawn):
@@ -417,7 +418,7 @@ def test_counting_noise_twice_flattens_probabilities(wine, drawn):
     once, twice = np.zeros_like(right), np.zeros_like(right)
     for P, v, shift in zip(drawn.draws_["projection"].reshape(-1, 2, 13), V, b, strict=True):
         for _ in range(20):
-            Z = (X - drawn.mean_) @ P.T + drawn.latent_noise * rng.standard_normal((len(X), 2))
+            Z = (X - drawn.mean_) @ P.T + drawn.latent_noise_ * rng.standard_normal((len(X), 2))
             T = Z @ v + shift + rng.standard_normal((len(X), 3))
             once[np.arange(len(X)), T.argmax(axis=1)] += 1
             T = T + rng.standard_normal(T.shape)
@@ -511,3 +512,12 @@ def test_variational_fits_have_no_draws(wine):
     X, y = wine
     with pytest.raises(ValueError, match="inference == 'variational'; to_arviz needs 'gibbs'"):
         fit(X, y, max_iter=3).to_arviz()
+
+
+def test_the_latent_noise_is_that_of_the_paper_but_where_components_are_found(wine):
+    X, y = wine
+    assert BSDR(2, max_iter=2, tol=np.inf).fit(X, y).latent_noise_ == 1.0
+    assert BSDR("auto", max_iter=2, tol=np.inf).fit(X, y).latent_noise_ == pytest.approx(0.1)
+    assert BSDR(2, latent_noise=0.3, max_iter=2, tol=np.inf).fit(
+        X, y
+    ).latent_noise_ == pytest.approx(0.3)

@@ -47,9 +47,10 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         ``n_components="auto"``.
     weight_prior : pair of float, default=(1, 1)
         The same for the weights and biases of the classifier.
-    latent_noise : float, default=1.0
-        Standard deviation of z around the projection of x. 1 is the paper's, and predicts better
-        than less in cross-validation inside training rows (benchmarks/bsdr_noise.py).
+    latent_noise : "auto" or float, default="auto"
+        Standard deviation of z around the projection of x. "auto" is the paper's 1, which predicts
+        better than less in cross-validation inside training rows (benchmarks/bsdr_noise.py), but
+        0.1 for ``n_components="auto"``, where 1 leaves out components that classes need.
     standardize : bool, default=True
         Whether features are divided by their standard deviations. They are always centred.
     proba : {"plug-in", "integral"}, default="plug-in"
@@ -87,6 +88,8 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
     loadings_sd_ : ndarray of shape (n_components, n_features)
         Posterior standard deviations of `components_`.
     mean_ : ndarray of shape (n_features,)
+    latent_noise_ : float
+        The standard deviation of z around the projection of x that was used.
     n_components_ : int
         Number of components that `transform` returns.
     relevance_ : ndarray
@@ -160,7 +163,7 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         prior: str = "auto",
         projection_prior: str | tuple[float, float] = "auto",
         weight_prior: tuple[float, float] = (1.0, 1.0),
-        latent_noise: float = 1.0,
+        latent_noise: float | str = "auto",
         standardize: bool = True,
         proba: str = "plug-in",
         n_init: int | str = "auto",
@@ -277,7 +280,7 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
             self._drawn_projections(X),
             merge_chains(self.draws_["weights"]),
             merge_chains(self.draws_["bias"]),
-            float(self.latent_noise) ** 2,
+            self._inputs.noise,
             self._are_classes,
         )
 
