@@ -65,6 +65,7 @@ class BSDRRegressor(LabelledScore, RegressorMixin, BayesianReduction):
     components_, loadings_sd_ : ndarray of shape (n_components, n_features)
     mean_, feature_relevance_ : ndarray of shape (n_features,)
     n_components_ : int
+    latent_noise_ : float
     relevance_, kept_ : ndarray
         The projection and what of it matters, as in `BSDR`.
     weights_ : ndarray of shape (n_components, n_outputs)
