@@ -27,6 +27,7 @@ from gnomon.linalg.data import Matrix
     [
         BSDR(max_iter=3, n_init=1),
         BSDR(n_components="auto", max_iter=3, n_init=1),
+        BSDR(solver="paper", max_iter=5),
         BSDR(inference="gibbs", n_chains=1, n_draws=4, n_warmup=1, max_iter=3, n_init=1),
     ]
 )
@@ -307,6 +308,7 @@ def test_pickle_and_clone(wine):
         ({"n_components": 14}, "n_components == 14; accepted are integers from 1 to 13"),
         ({"n_components": "two"}, "n_components"),
         ({"prior": "rows"}, "prior == 'rows'; accepted"),
+        ({"solver": "plain"}, "solver == 'plain'; accepted"),
         ({"projection_prior": (0, 1)}, r"projection_prior\[0\] == 0"),
         ({"projection_prior": 3}, "projection_prior == 3; accepted are 'auto' and pairs"),
         ({"projection_prior": "flat"}, "projection_prior == 'flat'; accepted are 'auto'"),
