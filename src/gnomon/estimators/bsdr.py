@@ -23,8 +23,8 @@ from gnomon.models.bsdr.outputs import ClassOutputs, SignOutputs
 from gnomon.models.gaussian import filling
 from gnomon.typing import CallbackLike, OutputsLike, RowsLike, SeedLike
 
-# Latent noise where the number of components is to be found: with 1, five planted classes keep about
-# two of their four directions, with this nearly all (`benchmarks/defaults.py --only bsdr`).
+# Latent noise where the number of components is to be found: with 1, five planted classes keep two
+# of their four directions, with this nearly all (`benchmarks/defaults.py --only bsdr`).
 FOUND_NOISE = 0.1
 
 
