@@ -29,6 +29,7 @@ from gnomon.models.dcagm.alternation import State
     [
         DCAGM(tol=0.01),
         DCAGM(covariance="gaussian", n_gaussians=1, metric="raw", standardize=False, tol=0.01),
+        DCAGM(objective="paper", tol=0.05),
     ]
 )
 def test_sklearn_contract(estimator, check):

@@ -46,6 +46,7 @@ from gnomon.estimators._targets import (
 )
 from gnomon.estimators.chunks import doubtful_labels, warn_of_wrong_members
 from gnomon.estimators.selection import ChoosesSize
+from gnomon.linalg.blocks import kept_in_memory
 from gnomon.linalg.data import Centered, as_data, has_gaps
 from gnomon.linalg.standardize import standardize
 from gnomon.models.dcagm import fit as dcagm
@@ -247,7 +248,7 @@ class DCAGM(
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             NaN marks missing values in a dense X.
         y : array-like of shape (n_samples,)
-            Class labels; -1 or None for rows without.
+            Class labels; -1 or None for rows without. -1 and 1 alone are two classes.
         chunks : array-like of shape (n_samples,), default=None
             Rows with the same number >= 0 are known to share a class; -1 for rows in no
             chunk. A label of one member is passed on to all, but, with a warning, not to those
@@ -264,7 +265,8 @@ class DCAGM(
         settings = self._settings()
         X = read_data(self, X, fitting=True, min_samples=2)
         require_targets(y, "DCAGM")
-        n = X.shape[0]
+        # A fit goes over the rows many times: those in blocks are kept where they fit in memory.
+        X, n = kept_in_memory(X), X.shape[0]
         weights = np.ones(n) if sample_weight is None else read_weights(sample_weight, n)
         self.filling_, classes = filling.learn(X, weights), read_classes(y, n)
         classes, groups = self._share_labels(

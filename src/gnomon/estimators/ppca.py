@@ -229,7 +229,7 @@ class PPCA(IterativeFit, LinearGaussianModel):
         self.explained_variance_ = np.sum(W**2, axis=0) + sigma2
         self.explained_variance_ratio_ = self.explained_variance_ / found.total
         self.log_likelihood_ = found.run.objective[-1]
-        vars(self).pop("criterion_", None)
+        self.__dict__.pop("criterion_", None)
         if found.curve is not None:
             names = ("n_components", "mean", "std")
             self.criterion_ = {name: getattr(found.curve, name) for name in names}

@@ -153,34 +153,32 @@ def update_latent(factors, model):
 def update_means(factors, model):
     """Means of q(P) and q(Z) together, given their covariances and all other factors."""
     H = _evidence(factors, model)
-    solve = partial(model.ridge.solve, factors.phi.mean, factors.P_covariances)
-    R = joint_right_side(factors, model, H)
-    P = joint_solution(factors, model, R, solve, CG_STEPS, CG_TOLERANCE)
+    P = joint_solution(factors, model, joint_right_side(factors, model, H))
     factors = factors._replace(P=P, projected=np.asarray(model.ridge.X @ P, dtype=float))
     return _with_latent_means(factors, H, model)
 
 
-def joint_right_side(factors, model, H=None):
+def joint_right_side(factors, model, H):
     """X'H S / noise: what the scores say of P (d, q)."""
-    H = _evidence(factors, model) if H is None else H
     ridge = model.ridge
     return np.asarray(ridge.X.T @ by_pattern(H, factors.S, model), dtype=float) / ridge.noise
 
 
-def joint_solution(factors, model, R, solve, steps, tolerance):
+def joint_solution(factors, model, R):
     """P of the joint equation for the right-hand side R: exact along principal axes.
 
-    Else by conjugate gradients from the P at hand, preconditioned by ``solve``.
+    Else by conjugate gradients from the P at hand, preconditioned by the ridge.
     """
     ridge = model.ridge
     if isinstance(ridge, SpectralRidge) and model.patterns.of_row is None:
         return _spectral_solution(factors, R, ridge)
     phi = of_entries(factors.phi.mean, model.priors.kind, factors.P.shape)
+    solve = partial(ridge.solve, factors.phi.mean, factors.P_covariances)
 
     def apply(P):
         return phi * P + _damped_gram(P, factors.S, model) / ridge.noise
 
-    return preconditioned_solution(apply, R, factors.P, solve, steps, tolerance)
+    return preconditioned_solution(apply, R, factors.P, solve, CG_STEPS, CG_TOLERANCE)
 
 
 def update_weight_precisions(factors, model):
@@ -222,10 +220,10 @@ def update_noise(factors, model):
 
 
 def by_pattern(H, S, model):
-    """Rows h_i' S_i, with the matrix (m, q, q) of each row's pattern of observed outputs."""
+    """Rows h_i' S_i (..., n, q), with the matrix (..., m, q, q) of each row's pattern."""
     if model.patterns.of_row is None:
-        return H @ S[0]
-    return np.einsum("nab,na->nb", S[model.patterns.of_row], H)
+        return H @ S[..., 0, :, :]
+    return np.einsum("...nab,...na->...nb", S[..., model.patterns.of_row, :, :], H)
 
 
 def _evidence(factors, model):

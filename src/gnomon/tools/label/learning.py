@@ -124,7 +124,7 @@ class Learner:
         check_option("model", model, ("auto", *MODELS))
         check_option("rule", rule, tuple(RULES))
         gaps = not issparse(X) and has_gaps(np.asarray(X))
-        self._whole = filling.fill(filling.learn(X), X) if gaps else X
+        self._whole = _filled(X) if gaps else X
         self._content = content(self._whole)
         self._size = min(2, X.shape[1])
         self.fitted = None
@@ -310,6 +310,12 @@ def known_to(model, chunks):
     """What a fit is told besides labels: the chunks, where the model takes them."""
     takes = "chunks" in signature(model.fit).parameters
     return {"chunks": chunks} if takes and chunks is not None else {}
+
+
+def _filled(X):
+    """The rows with gaps at their means given the rest of the row."""
+    found = filling.learn(X)
+    return X if found is None else filling.fill(found, X)
 
 
 def _placed(fitted, X):
