@@ -204,6 +204,19 @@ def test_columnwise_prior_finds_the_dimension(rng):
     assert model.transform(X).shape == (300, 2)
 
 
+def test_latent_noise_is_less_where_components_are_to_be_found(wine):
+    X, y = wine
+    assert fit(X, y).latent_noise_ == 1.0
+    assert_allclose(fit(X, y, n_components="auto", max_iter=3).latent_noise_, 0.1)
+    assert_allclose(fit(X, y, latent_noise=0.5, max_iter=3).latent_noise_, 0.5)
+
+
+def test_components_that_classes_need_are_kept(rng):
+    y = np.tile(np.arange(3), 20)
+    X = 2.5 * np.eye(3, 10)[y] + rng.standard_normal((60, 10))
+    assert fit(X, y, n_components="auto").n_components_ == 2
+
+
 def test_rowwise_prior_drops_noise_features(wine, rng):
     X, y = wine
     noisy = np.hstack([X, rng.standard_normal((len(y), 10))])
@@ -304,7 +317,7 @@ def test_pickle_and_clone(wine):
         ({"n_draws": 3}, "n_draws == 3; accepted are integers >= 4"),
         ({"inference": "sampling"}, "inference == 'sampling'; accepted"),
         ({"latent_noise": 0}, "latent_noise == 0"),
-        ({"latent_noise": "small"}, "latent_noise == 'small'; accepted"),
+        ({"latent_noise": "none"}, "latent_noise == 'none'"),
         ({"proba": "full"}, "proba == 'full'"),
         ({"n_init": 0}, "n_init == 0"),
         ({"prior": "row", "n_components": "auto"}, "prior == 'row' with n_components"),
@@ -512,12 +525,3 @@ def test_variational_fits_have_no_draws(wine):
     X, y = wine
     with pytest.raises(ValueError, match="inference == 'variational'; to_arviz needs 'gibbs'"):
         fit(X, y, max_iter=3).to_arviz()
-
-
-def test_the_latent_noise_is_that_of_the_paper_but_where_components_are_found(wine):
-    X, y = wine
-    assert BSDR(2, max_iter=2, tol=np.inf).fit(X, y).latent_noise_ == 1.0
-    assert BSDR("auto", max_iter=2, tol=np.inf).fit(X, y).latent_noise_ == pytest.approx(0.1)
-    assert BSDR(2, latent_noise=0.3, max_iter=2, tol=np.inf).fit(
-        X, y
-    ).latent_noise_ == pytest.approx(0.3)

@@ -26,10 +26,6 @@ from gnomon.typing import RowsLike
 
 # Loadings below this share of the largest are those of features that a rowwise prior switched off.
 SUPPORT_ABOVE = 0.03
-# Deviation of z around the projection: the paper's, best of 0.1, 0.3 and 1 by cross-validation in
-# training rows (benchmarks/bsdr_noise.py); and where components are to be found, which 1 switches
-# off too soon (the planted classes of benchmarks/defaults.py).
-LATENT_NOISE, FINDING_NOISE = 1.0, 0.1
 
 
 class BayesianReduction(
@@ -142,10 +138,6 @@ class BayesianReduction(
         )
 
     def _latent_noise(self):
-        """As given, or the default for a given or an unknown number of components."""
-        if isinstance(self.latent_noise, str):
-            check_option("latent_noise", self.latent_noise, ("auto",))
-            return FINDING_NOISE if self.n_components == "auto" else LATENT_NOISE
         return check_real("latent_noise", self.latent_noise, low=0, open_low=True)
 
     def _projection_prior(self):
@@ -217,8 +209,7 @@ class BayesianReduction(
     def _latent_covariances(self, X, Z):
         """Covariances (n, q, q) of z given x, whose mean is Z."""
         if self.inference == "gibbs":
-            noise = self._inputs.noise
-            return covariance_of_draws(self._drawn_projections(X), Z, noise)
+            return covariance_of_draws(self._drawn_projections(X), Z, self._inputs.noise)
         fit, q = (self._inputs, self._precisions), Z.shape[1]
         variances = latent_variances(*fit, q, as_data(self._filled(X)))
         if not has_gaps(X):

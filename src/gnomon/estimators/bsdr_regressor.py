@@ -64,8 +64,8 @@ class BSDRRegressor(LabelledScore, RegressorMixin, BayesianReduction):
     ----------
     components_, loadings_sd_ : ndarray of shape (n_components, n_features)
     mean_, feature_relevance_ : ndarray of shape (n_features,)
-    latent_noise_ : float
     n_components_ : int
+    latent_noise_ : float
     relevance_, kept_ : ndarray
         The projection and what of it matters, as in `BSDR`.
     weights_ : ndarray of shape (n_components, n_outputs)
@@ -231,7 +231,7 @@ class BSDRRegressor(LabelledScore, RegressorMixin, BayesianReduction):
     def _variances_of_draws(self, X, means):
         """Their variances, less the noise of the outputs."""
         V, b = (merge_chains(self.draws_[name]) for name in ("weights", "bias"))
-        noise = self._inputs.noise
+        noise = float(self.latent_noise) ** 2
         return number_variances_of_draws(self._drawn_projections(X), V, b, means, noise)
 
     def _keep_units(self, coding, noise_variance):
