@@ -52,6 +52,10 @@ class PPCA(IterativeFit, LinearGaussianModel):
         Number of latent dimensions. A float between 0 and 1 takes as many as explain that
         share of the variance. "auto" takes the least number whose log likelihood of held-out
         rows (five folds) is within a standard error of the greatest, kept in `criterion_`.
+    prior : {None, "ard"}, default=None
+        "ard" is Bayesian PCA [2]_: every component has a prior of its own on its loadings, and
+        those without evidence are left out. ``n_components`` is then the most that there may
+        be, with "auto" as many as can have evidence.
     solver : {"auto", "moments", "dual", "subspace", "em"}, default="auto"
         How the maximum is found, where X is complete: from X'X in one pass, from X X', by
         products with X alone, or by EM as in [1]_. All reach the same maximum; "auto" takes
@@ -82,10 +86,13 @@ class PPCA(IterativeFit, LinearGaussianModel):
     criterion_ : dict of str to ndarray
         For ``n_components="auto"``: "n_components" tried, "mean" and "std" over the folds of
         the log likelihood per held-out row.
+    prior_variances_ : ndarray of shape (n_components,)
+        With ``prior="ard"``: variance of the prior of each component's loadings.
     log_likelihood_ : float
-        Log likelihood of the data, a sum over rows.
+        Log likelihood of the data, a sum over rows. Not with ``prior="ard"``.
     objective_ : list of float
-        The log likelihood at every iteration.
+        The log likelihood at every iteration; with ``prior="ard"`` the lower bound of the
+        logarithm of the evidence.
     n_iter_ : int
         Number of iterations; 1 for a closed form.
     converged_ : bool
@@ -109,6 +116,8 @@ class PPCA(IterativeFit, LinearGaussianModel):
     ----------
     .. [1] M. E. Tipping and C. M. Bishop, "Probabilistic principal component analysis",
        Journal of the Royal Statistical Society B 61 (1999), 611-622.
+    .. [2] C. M. Bishop, "Variational principal components", International Conference on
+       Artificial Neural Networks (1999), 509-514.
 
     Examples
     --------
@@ -127,6 +136,7 @@ class PPCA(IterativeFit, LinearGaussianModel):
         self,
         n_components: int | float | str = 2,
         *,
+        prior: str | None = None,
         solver: str = "auto",
         max_iter: int = 500,
         tol: float = 1e-7,
@@ -134,6 +144,7 @@ class PPCA(IterativeFit, LinearGaussianModel):
         random_state: SeedLike = None,
     ) -> None:
         self.n_components = n_components
+        self.prior = prior
         self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
@@ -218,6 +229,7 @@ class PPCA(IterativeFit, LinearGaussianModel):
             check_integer("max_iter", self.max_iter, low=1),
             check_real("tol", self.tol, low=0),
             repeatable(self.random_state),
+            check_prior(self),
         )
 
     def _keep(self, dtype, found):
@@ -228,8 +240,13 @@ class PPCA(IterativeFit, LinearGaussianModel):
         self.noise_variance_ = float(sigma2)
         self.explained_variance_ = np.sum(W**2, axis=0) + sigma2
         self.explained_variance_ratio_ = self.explained_variance_ / found.total
-        self.log_likelihood_ = found.run.objective[-1]
-        vars(self).pop("criterion_", None)
+        for name in ("criterion_", "log_likelihood_", "prior_variances_"):
+            vars(self).pop(name, None)
+        if found.evidence is None:
+            self.log_likelihood_ = found.run.objective[-1]
+        else:
+            self.prior_variances_ = found.evidence.variances
+            warn_without_evidence(self.prior_variances_)
         if found.curve is not None:
             names = ("n_components", "mean", "std")
             self.criterion_ = {name: getattr(found.curve, name) for name in names}
@@ -242,6 +259,30 @@ class PPCA(IterativeFit, LinearGaussianModel):
         warnings.warn(
             f"n_components == {self.n_components_} explains all variance of X: the noise variance "
             "is held at its floor, and the log likelihood has no maximum",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+
+
+def check_prior(model):
+    """None, or "ard" with what it goes with: a number of components or "auto", no EM."""
+    if check_option("prior", model.prior, (None, "ard")) is None:
+        return None
+    if isinstance(model.n_components, Real) and not isinstance(model.n_components, Integral):
+        raise ValueError(
+            f"n_components == {model.n_components!r}; with prior='ard' accepted are integers >= 1, "
+            "the most that there may be, and 'auto'"
+        )
+    if model.solver == "em":
+        raise ValueError("solver == 'em' is for prior=None; prior='ard' has a maximum of its own")
+    return model.prior
+
+
+def warn_without_evidence(variances):
+    """Warn where a prior left out every component."""
+    if not np.any(variances > 0):
+        warnings.warn(
+            "no component has evidence: X looks like noise; the loadings that are kept are zero",
             ConvergenceWarning,
             stacklevel=4,
         )

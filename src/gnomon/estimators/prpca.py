@@ -19,6 +19,7 @@ from gnomon.estimators._door import (
 )
 from gnomon.estimators._fit import IterativeFit
 from gnomon.estimators.links import check_sample_index, place_rows, read_links
+from gnomon.estimators.ppca import check_prior, warn_without_evidence
 from gnomon.exceptions import NumericalError
 from gnomon.linalg.data import has_gaps
 from gnomon.models.gaussian import gaps
@@ -50,8 +51,9 @@ class PRPCA(IterativeFit, LinearGaussianModel):
 
     Parameters
     ----------
-    n_components : int, default=2
-        Number of components.
+    n_components : int or "auto", default=2
+        Number of components; with ``prior="ard"`` the most that there may be, and "auto" as
+        many as can have evidence.
     relation : {"filter", "paper", "learnt"}, default="filter"
         How links enter, see above.
     alpha : float, default=1.0
@@ -60,6 +62,9 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         "paper": what is added to the precision gamma I + (alpha I + A)^2 so that it is regular.
     solver : {"svd", "em"}, default="svd"
         "paper": the closed form, or expectation-maximisation.
+    prior : {None, "ard"}, default=None
+        "paper": "ard" is Bayesian PRPCA. Every component has a prior of its own on its
+        loadings, and those without evidence are left out.
     projection : {"content", "smoothed"}, default="content"
         "paper": what `transform` projects. "content" is the model's posterior mean, which
         does not depend on the links of a row. "smoothed" projects the neighbour sums
@@ -99,6 +104,10 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         along the same axes. `impute` counts with these and with the noise beside them.
     content_noise_variance_ : float
         "paper" and "filter" with links: noise variance of a row as it is.
+    n_components_ : int
+        Number of components of the fit.
+    prior_variances_ : ndarray of shape (n_components,)
+        With ``prior="ard"``: variance of the prior of each component's loadings.
     links_used_ : bool
         Whether the embedding depends on links. "learnt" does without them where a graph with
         the same links between permuted rows explains the content as well. It says nothing of
@@ -119,7 +128,8 @@ class PRPCA(IterativeFit, LinearGaussianModel):
     sample_index_ : ndarray of shape (n_samples,)
         The node of each row of the fit.
     objective_ : list of float
-        The log likelihood at every iteration; for "paper" less a constant.
+        The log likelihood at every iteration, with ``prior="ard"`` the lower bound of the
+        logarithm of the evidence; for "paper" less a constant.
     n_iter_ : int
         Number of iterations; 1 for a closed form.
     converged_ : bool
@@ -171,6 +181,7 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         alpha: float = 1.0,
         gamma: float | None = 1e-6,
         solver: str = "svd",
+        prior: str | None = None,
         projection: str = "content",
         power: int = 2,
         own_components: int = 60,
@@ -185,6 +196,7 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         self.alpha = alpha
         self.gamma = gamma
         self.solver = solver
+        self.prior = prior
         self.projection = projection
         self.power = power
         self.own_components = own_components
@@ -228,7 +240,8 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         n = X.shape[0]
         A = None if links is None else read_links(links, n, sample_index).adjacency
         index = check_sample_index(np.arange(n) if sample_index is None else sample_index, n_rows=n)
-        check_size(self.n_components, X.shape)
+        if self.n_components != "auto":
+            check_size(self.n_components, X.shape)
         Delta = None if delta is None else self._read_delta(delta, n, links)
         if has_gaps(X) and (A is not None or Delta is not None) and not self._observes():
             warnings.warn(
@@ -239,8 +252,9 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         return self._keep(X.dtype, index, self._fit(Problem(X, A, Delta), settings))
 
     def _observes(self):
-        """Whether the fit is by the likelihood of what is observed."""
-        return self.relation == "learnt" or (self.relation == "paper" and self.solver == "em")
+        """Whether the fit is by the likelihood, or evidence, of what is observed."""
+        by_em = self.relation == "paper" and self.solver == "em"
+        return by_em or self.relation == "learnt" or self.prior is not None
 
     def _fit(self, problem, settings):
         try:
@@ -420,7 +434,7 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         check_option("projection", self.projection, ("content", "smoothed"))
         check_real("temper", self.temper, low=0, open_low=True)
         return Settings(
-            check_integer("n_components", self.n_components, low=1),
+            self._check_components(),
             check_option("relation", self.relation, tuple(FITS)),
             check_real("alpha", self.alpha, low=0, open_low=True),
             check_real("gamma", self.gamma, low=0),
@@ -430,13 +444,32 @@ class PRPCA(IterativeFit, LinearGaussianModel):
             check_integer("max_iter", self.max_iter, low=1),
             None if self.tol is None else check_real("tol", self.tol, low=0),
             repeatable(self.random_state),
+            self._check_prior(),
         )
+
+    def _check_components(self):
+        if self.n_components == "auto" and self.prior is not None:
+            return "auto"
+        if self.n_components == "auto":
+            raise ValueError(
+                "n_components == 'auto'; accepted are integers, and with prior='ard' 'auto'"
+            )
+        return check_integer("n_components", self.n_components, low=1)
+
+    def _check_prior(self):
+        if check_prior(self) is not None and self.relation != "paper":
+            raise ValueError(f"relation == {self.relation!r}; prior='ard' accepts 'paper'")
+        return self.prior
 
     def _keep(self, dtype, index, found):
         self.mean_ = np.asarray(found.mean, dtype=dtype)
         self.components_ = np.ascontiguousarray(found.view.W.T.astype(dtype))
         self.noise_variance_ = float(found.view.sigma2)
+        self.n_components_ = len(self.components_)
         self.links_used_ = found.links_used
+        if found.prior_variances is not None:
+            self.prior_variances_ = found.prior_variances
+            warn_without_evidence(self.prior_variances_)
         self.sample_index_ = index
         self.training_scores_ = found.coordinates.astype(dtype, copy=False)
         if found.content is not None:

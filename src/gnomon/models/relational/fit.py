@@ -2,13 +2,14 @@
 
     no links    PPCA
     "paper"     PPCA of rows mixed by R with R'R = Delta, in closed form or by EM      `paper`,
-                EM with missing entries by `missing`
+                EM with missing entries by `missing`; with a prior Bayesian PCA of these rows
     "filter"    PPCA of rows smoothed by a power of the normalised adjacency           `paper`
     "learnt"    a shared part and a part of each row's own: `model`, fitted by `rounds`,
                 with missing entries by `gaps`; PPCA where permuted links explain as much
 
 Rows with gaps are filled first by PPCA, each from its own content. "learnt", and "paper" by EM, go
-on from there to the likelihood of what is observed; the others take them as they are.
+on from there to the likelihood of what is observed; the others take them as they are. With a prior
+gaps are part of the bound.
 """
 
 from functools import partial
@@ -22,9 +23,9 @@ from gnomon.linalg import graph
 from gnomon.linalg.data import Centered, as_data, center, check_spread, has_gaps
 from gnomon.linalg.mixed import Mixed
 from gnomon.linalg.solve import fix_signs, one_thread
+from gnomon.models.gaussian import bayesian, patterns, ppca
 from gnomon.models.gaussian import fit as gaussian_fit
 from gnomon.models.gaussian import gaps as gaussian_gaps
-from gnomon.models.gaussian import patterns, ppca
 from gnomon.models.relational import gaps, missing, model, paper, posterior, rounds
 from gnomon.models.relational.model import State
 from gnomon.stats.gaussian import View
@@ -48,7 +49,7 @@ class Problem(NamedTuple):
 class Settings(NamedTuple):
     """How links enter, with the parameters of each way, and when to stop; see `PRPCA`."""
 
-    n_components: int
+    n_components: int | str
     relation: str
     alpha: float
     gamma: float
@@ -58,6 +59,7 @@ class Settings(NamedTuple):
     max_iter: int
     tol: float | None
     rng: np.random.Generator
+    prior: str | None = None
 
 
 class PrpcaFit(NamedTuple):
@@ -66,7 +68,8 @@ class PrpcaFit(NamedTuple):
     ``coordinates`` are what new rows need of the rows of the fit: their latent variables by
     content alone, or, where a part is shared, their content on the axes of the state.
     ``content`` says how rows themselves, neither mixed nor smoothed, spread along the axes of
-    the view and around them; None where the view does.
+    the view and around them; None where the view does. ``prior_variances`` are those of the
+    loadings of a row without links, None without a prior.
     """
 
     mean: np.ndarray
@@ -78,6 +81,7 @@ class PrpcaFit(NamedTuple):
     gain: float = 0.0
     permuted_gain: float = 0.0
     content: View | None = None
+    prior_variances: np.ndarray | None = None
 
 
 def fit(problem: Problem, settings: Settings, loop) -> PrpcaFit:
@@ -90,14 +94,18 @@ def fit(problem: Problem, settings: Settings, loop) -> PrpcaFit:
 def _fit_alone(X, settings, loop):
     """PPCA."""
     q, max_iter, tol = settings.n_components, settings.max_iter, _tolerance(settings, TOL)
-    options = gaussian_fit.Settings(q, "auto", max_iter, tol, settings.rng)
+    options = gaussian_fit.Settings(q, "auto", max_iter, tol, settings.rng, settings.prior)
     found = gaussian_fit.fit(gaussian_fit.Problem(X), options, loop)
-    return PrpcaFit(found.mean, found.view, found.run, _latent_means(X, found.mean, found.view))
+    coordinates = _latent_means(X, found.mean, found.view)
+    variances = None if found.evidence is None else found.evidence.variances
+    return PrpcaFit(found.mean, found.view, found.run, coordinates, prior_variances=variances)
 
 
 def _fit_paper(problem, settings, loop):
     """PPCA of rows mixed by R with R'R = Delta, eqs. (16)-(22) of [LYZ09]."""
     R, scale = _precision_root(problem, settings)
+    if settings.prior is not None:
+        return _fit_evidence(problem.X, R, scale, settings, loop)
     filled = _without_gaps(problem.X, settings.n_components, settings)
     rows = as_data(filled.X)
     mean = paper.relational_mean(rows, R)
@@ -111,6 +119,33 @@ def _fit_paper(problem, settings, loop):
         view, run = by(Mixed(R.astype(rows.dtype), centered), total, settings, loop)
     view = paper.of_row(view, scale)
     return _mixed_fit(problem.X, mean, view, run, _content(view, centered, total, filled))
+
+
+def _fit_evidence(X, R, scale, settings, loop):
+    """Bayesian PRPCA: the bound of `bayesian` for mixed rows, gaps a part of it."""
+    q = bayesian.most(settings.n_components, X.shape)
+    if has_gaps(X):
+        linked = bayesian.linked_rows(X.astype(float), R)
+        limits = {"max_iter": settings.max_iter, "tol": _tolerance(settings, TOL)}
+        run = bayesian.maximise_with_gaps(linked, q, loop, **limits)
+        mean, found = run.state.mean, run.state.evidence
+        rows = as_data(run.state.filled)
+    else:
+        rows = as_data(X)
+        mean = paper.relational_mean(rows, R)
+        mixed = Mixed(R.astype(rows.dtype), Centered(rows, mean))
+        spectrum = paper.checked_spectrum(mixed, _spread(rows, mean), q, settings.rng)
+        found = bayesian.maximise(spectrum, q, mixed.n_samples)
+        run = Run(found, [found.bound], converged=True)
+    view, centered = paper.of_row(found.view, scale), Centered(rows, mean)
+    content = _content(view, centered, _spread(rows, mean), _Filled(rows))
+    kept = _mixed_fit(X, mean, view, run, content)
+    return kept._replace(prior_variances=found.variances / scale)
+
+
+def _spread(rows, mean):
+    """Squared norm of the rows less the mean, refused where they do not vary."""
+    return check_spread(Centered(rows, mean).squared_norm, rows.dtype)
 
 
 def _precision_root(problem, settings):
