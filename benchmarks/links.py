@@ -65,12 +65,16 @@ def main():
 
 def run_relations(options):
     """Accuracy of a logistic regression on maps that know no labels, and of SPPCA with links."""
-    maps = {"PCA": None, "PRPCA, filter": "filter", "PRPCA, paper": "paper"}
+    relations = ("filter", "beside", "paper", "auto")
+    maps = {"PCA": None} | {f"PRPCA, {relation}": relation for relation in relations}
     rows = []
-    for name in (*CITATIONS[:1], *WEB):
+    for name in (*CITATIONS, *WEB):
         for graph_name, X, A, y in read(name):
             links = Links(A)
             own = [_map_of(relation, X, links) for relation in maps.values()]
+            chosen = PRPCA(50).fit(X, links=links).relation_
+            order = np.random.default_rng(0).permutation(len(y))
+            permuted = PRPCA(50).fit(X, links=Links(A[order][:, order])).links_used_
             found = []
             for seed in range(options.first, options.first + options.repeats):
                 known = draw(y, LABELS[-1], np.random.default_rng(seed))
@@ -80,12 +84,20 @@ def run_relations(options):
                 found.append([np.mean(guess[hidden] == y[hidden]) for guess in guesses])
             same = np.mean(y[A.nonzero()[0]] == y[A.nonzero()[1]])
             cells = [f"{value:.3f}" for value in np.mean(found, axis=0)]
-            rows.append([f"{name}, {graph_name}", f"{same:.2f}", *cells])
+            verdicts = [chosen, "yes" if permuted else "no"]
+            rows.append([f"{name}, {graph_name}", f"{same:.2f}", *cells, *verdicts])
             print(rows[-1], flush=True)
     measure.write(
         "links_relations",
         "Accuracy with 20 labels a class: maps without labels, and SPPCA with links",
-        ["set, graph", "links within a class", *maps, "SPPCA with links"],
+        [
+            "set, graph",
+            "links within a class",
+            *maps,
+            "SPPCA with links",
+            "auto takes",
+            "permuted links used",
+        ],
         rows,
         [f"{options.repeats} draws, seeds {options.first} and following; 50 components, SPPCA 10."],
     )

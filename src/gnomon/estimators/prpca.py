@@ -23,12 +23,18 @@ from gnomon.estimators.ppca import check_prior, warn_without_evidence
 from gnomon.exceptions import NumericalError
 from gnomon.linalg.data import has_gaps
 from gnomon.models.gaussian import gaps
-from gnomon.models.relational import paper, posterior
+from gnomon.models.relational import beside, paper, posterior
 from gnomon.models.relational.fit import FITS, Problem, Settings, fit
 from gnomon.models.relational.model import State
 from gnomon.stats import gaussian
 from gnomon.typing import CallbackLike, GraphLike, OutputsLike, RowsLike, SeedLike
 
+# Fitted attributes that only some relations have, none of which outlives a fit by another.
+OF_SOME_RELATIONS = (
+    *("content_components_", "content_noise_variance_", "prior_variances_", "told_"),
+    *("neighbour_components_", "neighbour_weight_", "axes_", "shared_variances_"),
+    *("own_variances_", "smoothness_", "link_gain_", "permuted_link_gain_"),
+)
 # A precision may differ from its transpose by this share of its largest entry: by rounding.
 SYMMETRIC = 1e-9
 
@@ -36,25 +42,29 @@ SYMMETRIC = 1e-9
 class PRPCA(IterativeFit, LinearGaussianModel):
     """Dimension reduction for rows that are linked, like papers by citations.
 
-    Three ways to use the links, and none of them needs more than sparse products:
+    Four ways to use the links, and none of them needs more than sparse products:
 
     * ``relation="paper"``: probabilistic relational PCA [1]_, at the cost of a truncated SVD. Its
       axes are those of neighbour sums.
     * ``relation="filter"``: PCA of content that is smoothed over the graph by a fixed low-pass
-      filter. The cheapest good choice where the embedding feeds a classifier.
+      filter. The cheapest good choice where links join rows of a kind, like citations.
+    * ``relation="beside"``: PCA of content side by side with the mean content of neighbours, each
+      with loadings of its own. Where links join rows of different kinds, like hyperlinks.
     * ``relation="learnt"``: a generative model in which linked rows share a smooth part, with
       a strength that is learnt for each axis. It has a likelihood that may be compared with
       PPCA's, fills in missing content, embeds rows by their links alone, and leaves links
       aside that are noise.
 
-    Without links each of them is PPCA.
+    ``relation="auto"`` takes "filter" where smoothed content tells columns that were not seen
+    better than content does, else "beside", and no links where neighbours tell no more of a
+    row's content than those of permuted links. Without links each of them is PPCA.
 
     Parameters
     ----------
     n_components : int or "auto", default=2
         Number of components; with ``prior="ard"`` the most that there may be, and "auto" as
         many as can have evidence.
-    relation : {"filter", "paper", "learnt"}, default="filter"
+    relation : {"auto", "filter", "beside", "paper", "learnt"}, default="auto"
         How links enter, see above.
     alpha : float, default=1.0
         "paper": weight of a row itself beside its neighbours, alpha I + A.
@@ -70,7 +80,7 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         does not depend on the links of a row. "smoothed" projects the neighbour sums
         (alpha I + A) X, where links are given; it is the better one for classification.
     power : int, default=2
-        "filter": how often content is averaged over the links.
+        "filter" and "auto": how often content is averaged over the links.
     own_components : int, default=60
         "learnt": number of further axes, for variation that is a row's own; at most
         what half of the rows or features leaves beside ``n_components``.
@@ -100,19 +110,29 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         For "paper" the relational mean, in which rows with many links weigh more.
     noise_variance_ : float
     content_components_ : ndarray of shape (n_components, n_features)
-        "paper" and "filter" with links: loadings of a row as it is, neither mixed nor smoothed,
+        All but "learnt", with links: loadings of a row as it is, neither mixed nor smoothed,
         along the same axes. `impute` counts with these and with the noise beside them.
     content_noise_variance_ : float
-        "paper" and "filter" with links: noise variance of a row as it is.
+        All but "learnt", with links: noise variance of a row as it is.
+    neighbour_components_ : ndarray of shape (n_components, n_features)
+        "beside": loadings of the mean content of neighbours, times ``neighbour_weight_``.
+    neighbour_weight_ : float
+        "beside": factor on the means of neighbours, by which they count half as much as rows.
+    relation_ : str
+        The relation of the fit, where "auto" chose one; "none" where it does without links.
+    told_ : dict of str to float
+        "auto": shares of the variance of one half of the columns that is left once it is told by
+        the other half: by "content", "smoothed" content, "neighbours" alone, and those of
+        "permuted" links; and the standard error of the difference of the last two, "doubt".
     n_components_ : int
         Number of components of the fit.
     prior_variances_ : ndarray of shape (n_components,)
         With ``prior="ard"``: variance of the prior of each component's loadings.
     links_used_ : bool
-        Whether the embedding depends on links. "learnt" does without them where a graph with
-        the same links between permuted rows explains the content as well. It says nothing of
-        classes: links may explain content and yet join rows of different classes; `SPPCA` with
-        ``links`` and y asks for the latter.
+        Whether the embedding depends on links. "auto" and "learnt" do without them where a
+        graph with the same links between permuted rows explains the content as well; the
+        others always use them. It says nothing of classes: links may explain content and yet
+        join rows of different classes; `SPPCA` with ``links`` and y asks for the latter.
     link_gain_, permuted_link_gain_ : float
         "learnt": log likelihood over that of PPCA with as many axes, in nats, before shared
         variances are shrunk; and the same with the permuted graph.
@@ -177,7 +197,7 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         self,
         n_components: int | str = 2,
         *,
-        relation: str = "filter",
+        relation: str = "auto",
         alpha: float = 1.0,
         gamma: float | None = 1e-6,
         solver: str = "svd",
@@ -377,7 +397,8 @@ class PRPCA(IterativeFit, LinearGaussianModel):
             Ignored.
         links : Links, array-like or sparse matrix of shape (n_samples, n_samples), default=None
             Links among these rows. For "paper" the density is not to be compared with
-            that of other models; for "filter" it is that of smoothed content.
+            that of other models; for "filter" it is that of smoothed content, for "beside"
+            that of content together with the means of neighbours.
         sample_index : array-like of int of shape (n_samples,), default=None
             The node of each row, where links has other nodes besides.
 
@@ -462,11 +483,19 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         return self.prior
 
     def _keep(self, dtype, index, found):
+        for name in OF_SOME_RELATIONS:
+            vars(self).pop(name, None)
         self.mean_ = np.asarray(found.mean, dtype=dtype)
         self.components_ = np.ascontiguousarray(found.view.W.T.astype(dtype))
         self.noise_variance_ = float(found.view.sigma2)
         self.n_components_ = len(self.components_)
         self.links_used_ = found.links_used
+        self.relation_ = found.relation if self.relation == "auto" else self.relation
+        if found.told is not None:
+            self.told_ = found.told._asdict()
+        if found.pair is not None:
+            self.neighbour_components_ = np.ascontiguousarray(found.pair.V.T.astype(dtype))
+            self.neighbour_weight_ = found.pair.factor
         if found.prior_variances is not None:
             self.prior_variances_ = found.prior_variances
             warn_without_evidence(self.prior_variances_)
@@ -506,23 +535,45 @@ class PRPCA(IterativeFit, LinearGaussianModel):
             rows = X.astype(float) - self.mean_ if has_gaps(X) else self._center(X)
             shared = posterior.embed(self._relational(), rows, nodes, noise_factor)
             return shared / np.linalg.norm(self.components_.astype(float), axis=1)
+        if nodes.adjacency.nnz > 0 and hasattr(self, "neighbour_weight_"):
+            return beside.embed(self._pair(), self._center(self._filled(X)), nodes)
         Z = self._latent_means(X)[:, : len(self.components_)]
-        if nodes.adjacency.nnz == 0:
+        if nodes.adjacency.nnz == 0 or not self._smooths():
             return Z
-        if self.relation == "filter":
+        if self._way() == "filter":
             return paper.smooth(nodes.adjacency, nodes.stack(Z), self.power)[-len(Z) :]
-        if self.relation == "paper" and self.projection == "smoothed":
-            return paper.neighbour_sums(nodes.adjacency, nodes.stack(Z), self.alpha)[-len(Z) :]
-        return Z
+        return paper.neighbour_sums(nodes.adjacency, nodes.stack(Z), self.alpha)[-len(Z) :]
+
+    def _way(self):
+        """The relation of the fit; model files of early versions do not have it apart."""
+        return getattr(self, "relation_", self.relation)
+
+    def _smooths(self):
+        """Whether links that are given smooth what content alone says."""
+        sums = self._way() == "paper" and self.projection == "smoothed"
+        return sums or self._way() == "filter"
+
+    def _pair(self):
+        """Loadings of content and of neighbours, from what is kept of them."""
+        W, V = (each.T.astype(float) for each in (self.components_, self.neighbour_components_))
+        return beside.Pair(W, V, self.noise_variance_, self.neighbour_weight_)
+
+    def _filled(self, X):
+        """Rows with their gaps filled from their own content."""
+        if not has_gaps(X):
+            return X
+        return gaps.fill(self._content_state(), self._patterns(X))[0].astype(X.dtype)
 
     def _log_density(self, rows, A):
         """Log density of centred rows and the links among them."""
         if self._shares():
             return posterior.log_density(self._relational(), rows, A, repeatable(self.random_state))
         view = gaussian.View(*self._view())
-        if self.relation == "learnt":
+        if hasattr(self, "neighbour_weight_"):
+            return beside.log_density(self._pair(), rows, A)
+        if self._way() in ("learnt", "beside", "none"):
             return float(gaussian.log_density(rows, *view).sum())
-        if self.relation == "filter":
+        if self._way() == "filter":
             return paper.filtered_log_density(view, rows, A, self.power)
         return paper.log_density(view, rows, A, self.alpha, self.gamma)  # type: ignore[arg-type]
 

@@ -1,9 +1,12 @@
-"""The fits of PRPCA: without links, as in the paper, by a filter, and by the learnt model.
+"""The fits of PRPCA: without links, as in the paper, by a filter, beside neighbours, learnt.
 
     no links    PPCA
     "paper"     PPCA of rows mixed by R with R'R = Delta, in closed form or by EM      `paper`,
                 EM with missing entries by `missing`; with a prior Bayesian PCA of these rows
     "filter"    PPCA of rows smoothed by a power of the normalised adjacency           `paper`
+    "beside"    PPCA of rows side by side with the means of their neighbours          `beside`
+    "auto"      "filter" where smoothed content tells more of a row's own than content does, else
+                "beside"; PPCA where neighbours tell no more than those of permuted links
     "learnt"    a shared part and a part of each row's own: `model`, fitted by `rounds`,
                 with missing entries by `gaps`; PPCA where permuted links explain as much
 
@@ -26,7 +29,7 @@ from gnomon.linalg.solve import fix_signs, one_thread
 from gnomon.models.gaussian import bayesian, patterns, ppca
 from gnomon.models.gaussian import fit as gaussian_fit
 from gnomon.models.gaussian import gaps as gaussian_gaps
-from gnomon.models.relational import gaps, missing, model, paper, posterior, rounds
+from gnomon.models.relational import beside, gaps, missing, model, paper, posterior, rounds
 from gnomon.models.relational.model import State
 from gnomon.stats.gaussian import View
 
@@ -63,13 +66,14 @@ class Settings(NamedTuple):
 
 
 class PrpcaFit(NamedTuple):
-    """Mean, loadings and noise of a row without links, the run, and what "learnt" adds.
+    """Mean, loadings and noise of a row without links, the run, and what relations add.
 
     ``coordinates`` are what new rows need of the rows of the fit: their latent variables by
     content alone, or, where a part is shared, their content on the axes of the state.
     ``content`` says how rows themselves, neither mixed nor smoothed, spread along the axes of
     the view and around them; None where the view does. ``prior_variances`` are those of the
-    loadings of a row without links, None without a prior.
+    loadings of a row without links, None without a prior. ``pair`` has loadings of content and
+    of neighbours, ``told`` what "auto" saw.
     """
 
     mean: np.ndarray
@@ -82,6 +86,9 @@ class PrpcaFit(NamedTuple):
     permuted_gain: float = 0.0
     content: View | None = None
     prior_variances: np.ndarray | None = None
+    relation: str = "filter"
+    pair: beside.Pair | None = None
+    told: beside.Told | None = None
 
 
 def fit(problem: Problem, settings: Settings, loop) -> PrpcaFit:
@@ -89,6 +96,35 @@ def fit(problem: Problem, settings: Settings, loop) -> PrpcaFit:
     if problem.A is None and problem.Delta is None:
         return _fit_alone(problem.X, settings, loop)
     return FITS[settings.relation](problem, settings, loop)
+
+
+def _fit_auto(problem, settings, loop):
+    """By the filter, beside neighbours, or without links, as content itself tells.
+
+    Smoothed content that tells columns which were not seen better than content has lost noise;
+    where it tells them worse it is blurred. Neighbours by links that are noise tell nothing.
+    """
+    rows = _centered_rows(problem.X, settings)
+    told = beside.tell_columns(problem.A, rows.centered, settings.power, settings.rng)
+    if not told.links_tell:
+        return _fit_alone(problem.X, settings, loop)._replace(told=told, relation="none")
+    by = _by_filter if told.smoothed < told.content else _by_neighbours
+    return by(problem, rows, settings, loop)._replace(told=told)
+
+
+class _Rows(NamedTuple):
+    """Rows with their gaps filled, their mean, what is left, and its squared norm."""
+
+    filled: "_Filled"
+    mean: np.ndarray
+    centered: Any
+    total: float
+
+
+def _centered_rows(X, settings):
+    filled = _without_gaps(X, settings.n_components, settings)
+    mean, centered = center(as_data(filled.X))
+    return _Rows(filled, mean, centered, check_spread(centered.squared_norm, centered.dtype))
 
 
 def _fit_alone(X, settings, loop):
@@ -167,14 +203,32 @@ def _observed_maximum(X, R, filled, settings, loop):
 
 
 def _fit_filter(problem, settings, loop):
+    return _by_filter(problem, _centered_rows(problem.X, settings), settings, loop)
+
+
+def _by_filter(problem, rows, settings, loop):
     """PPCA of rows smoothed by a power of the normalised adjacency."""
-    filled = _without_gaps(problem.X, settings.n_components, settings)
-    rows = as_data(filled.X)
-    mean, centered = center(rows)
-    total = check_spread(centered.squared_norm, rows.dtype)
-    smoothed = paper.filtered(problem.A, centered, settings.power)
-    view, run = _in_closed_form(smoothed, total, settings, loop)
-    return _mixed_fit(problem.X, mean, view, run, _content(view, centered, total, filled))
+    smoothed = paper.filtered(problem.A, rows.centered, settings.power)
+    view, run = _in_closed_form(smoothed, rows.total, settings, loop)
+    content = _content(view, rows.centered, rows.total, rows.filled)
+    return _mixed_fit(problem.X, rows.mean, view, run, content)
+
+
+def _fit_beside(problem, settings, loop):
+    return _by_neighbours(problem, _centered_rows(problem.X, settings), settings, loop)
+
+
+def _by_neighbours(problem, rows, settings, loop):
+    """PPCA of rows side by side with the means of their neighbours."""
+    mean, centered, q = rows.mean, rows.centered, settings.n_components
+    pair, objective = beside.fit_pair(problem.A, centered, rows.total, q, settings.rng)
+    view, run = View(pair.W, pair.sigma2), Run(pair, [objective], converged=True)
+    axes = View(ppca.canonical(pair.W), pair.sigma2)
+    content = _content(axes, centered, rows.total, rows.filled)
+    coordinates = np.asarray(centered @ pair.V.astype(centered.dtype), dtype=float)
+    return PrpcaFit(
+        mean, view, run, coordinates, True, content=content, relation="beside", pair=pair
+    )
 
 
 def _mixed_fit(X, mean, view, run, content):
@@ -330,4 +384,10 @@ def _tolerance(settings, default) -> float:
     return default if settings.tol is None else settings.tol
 
 
-FITS = {"paper": _fit_paper, "filter": _fit_filter, "learnt": _fit_learnt}
+FITS = {
+    "auto": _fit_auto,
+    "paper": _fit_paper,
+    "filter": _fit_filter,
+    "beside": _fit_beside,
+    "learnt": _fit_learnt,
+}
