@@ -53,7 +53,7 @@ Theorem 3 | closed form in the dual, kernels (E-YYTKW06-8) | models.sppca.closed
 prior, 5.3 | Gaussian prior on the loadings: `prior=` | models.sppca.em.penalty | tests/models/sppca/test_em.py::test_no_step_descends
 noise per output, 3.2 | `noise="per_output"` | models.sppca.statistics.free_levels | tests/models/sppca/test_statistics.py::test_levels_are_mean_squares_of_what_is_learnt_together
 missing entries, 3.1 | gaps in x and y | models.sppca.gaps.maximise | tests/models/sppca/test_gaps.py::test_the_objective_is_the_density_of_what_is_observed
-mixtures, 3.1 | mixtures of PPCA | | (not built: another model, not a part of SPPCA's equations)
+mixtures, 3.1 | mixtures of PPCA | | (not built: an M-step is PPCA with the responsibilities as weights, but starts, empty parts, their number, gaps, uncertainty of a map with several charts make another estimator, not a part of SPPCA's equations)
 Figure 2 | toy: classes apart along a direction of small variance | models.strength.clusters.cluster_shares | tests/models/strength/test_clusters.py::test_the_direction_that_splits_unlabelled_rows_is_found_from_four_labels
 Table 1 | data sets | | benchmarks/results/papers/YYTKW06.json
 Tables 2, 3 | error rates and F1 | | benchmarks/results/papers/YYTKW06.json
@@ -81,7 +81,10 @@ Figure 3 | political books in two dimensions | | benchmarks/results/papers/LYZ09
 Figures 4, 5 | accuracy against PCA and others | | benchmarks/results/papers/LYZ09.json
 Table 3 | political books, area under the curve | | benchmarks/results/papers/LYZ09.json
 missing values (future work) | gaps in content | models.relational.gaps.fit_with_gaps | tests/models/relational/test_gaps.py::test_the_bound_never_falls
-Bayesian PRPCA (future work) | priors on the loadings | | (not built; the number of learnt axes is found by held-out rows instead)
+Bayesian PRPCA (future work) | a prior on each loading, the number of components: `prior="ard"` | models.gaussian.bayesian.maximise | tests/models/gaussian/test_bayesian.py::test_the_planted_number_is_found_in_20_of_20_relational_samples
+Bayesian PRPCA with missing values | the bound with a factor of the gaps | models.gaussian.bayesian.maximise_with_gaps | tests/models/gaussian/test_bayesian.py::test_with_gaps_the_planted_number_is_found_and_the_bound_never_falls
+new nodes, 4.2 | projection of nodes unseen in the fit, all relations | estimators.prpca.PRPCA.transform | benchmarks/results/prpca_nodes.json
+another precision, 4.1.1 | `fit(X, delta=...)` | models.relational.paper.root_of | tests/models/relational/test_paper.py::test_the_root_of_a_sparse_precision_squares_to_it
 other networks (future work) | any weighted graph | estimators.links.Links | tests/estimators/test_links.py::test_weights_are_used_as_given_and_the_largest_of_a_repeated_pair_counts
 """),
     "[PGK07], DCA-GM and SDCA-GM": items("""
@@ -103,7 +106,7 @@ metric, 5 | the average covariance of the classes: `metric="within"` | models.dc
 posterior classifier, 5 | `predict`, `predict_proba` | models.dcagm.mixture.class_densities | tests/estimators/test_dcagm.py::test_probabilities_sum_to_one_and_agree_with_labels
 lambda_2 by cross-validation (future work) | `unlabelled_weight="auto"` | models.dcagm.weights.choose_weights | tests/models/dcagm/test_weights.py::test_the_default_stays_unless_another_value_is_clearly_better
 larger data (future work) | linear in the rows; batches | models.dcagm.batches.epoch | tests/models/dcagm/test_batches.py::test_batches_gain_more_than_half_of_what_all_rows_gain
-cannot-link pairs (future work) | rows of different classes | | (not built: a pair is a sum over pairs of classes, which the objective takes, but EM is then no sum over groups)
+cannot-link pairs (future work) | rows of different classes | | (not built: a pair adds the logarithm of 1 - sum_c p(c given z) p(c given z'), which J could take; but such pairs are not transitive, so that rows that share them do not part into groups, and the E step of the mixture would sum over all classes of every linked set of rows at once)
 Figure 1 | wine with a fifth of the labels | | benchmarks/results/dcagm_accuracy.json
 Figure 2 | accuracies on six sets | | benchmarks/results/dcagm_accuracy.json
 groups in experiments | the paper leaves them out | | benchmarks/results/dcagm_accuracy.json

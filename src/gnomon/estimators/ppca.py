@@ -13,13 +13,14 @@ from gnomon.estimators._base import LinearGaussianModel
 from gnomon.estimators._door import (
     check_integer,
     check_option,
+    check_prior,
     check_real,
     check_size,
     read_data,
     read_weights,
     repeatable,
 )
-from gnomon.estimators._fit import IterativeFit
+from gnomon.estimators._fit import IterativeFit, warn_without_evidence
 from gnomon.linalg.data import weighted
 from gnomon.linalg.moments import Summed, joined, moments_of
 from gnomon.models.gaussian.fit import Problem, Settings, fit
@@ -259,30 +260,6 @@ class PPCA(IterativeFit, LinearGaussianModel):
         warnings.warn(
             f"n_components == {self.n_components_} explains all variance of X: the noise variance "
             "is held at its floor, and the log likelihood has no maximum",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
-
-
-def check_prior(model):
-    """None, or "ard" with what it goes with: a number of components or "auto", no EM."""
-    if check_option("prior", model.prior, (None, "ard")) is None:
-        return None
-    if isinstance(model.n_components, Real) and not isinstance(model.n_components, Integral):
-        raise ValueError(
-            f"n_components == {model.n_components!r}; with prior='ard' accepted are integers >= 1, "
-            "the most that there may be, and 'auto'"
-        )
-    if model.solver == "em":
-        raise ValueError("solver == 'em' is for prior=None; prior='ard' has a maximum of its own")
-    return model.prior
-
-
-def warn_without_evidence(variances):
-    """Warn where a prior left out every component."""
-    if not np.any(variances > 0):
-        warnings.warn(
-            "no component has evidence: X looks like noise; the loadings that are kept are zero",
             ConvergenceWarning,
             stacklevel=4,
         )

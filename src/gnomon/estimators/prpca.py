@@ -12,14 +12,14 @@ from gnomon.estimators._door import (
     check_dense,
     check_integer,
     check_option,
+    check_prior,
     check_real,
     check_size,
     read_data,
     repeatable,
 )
-from gnomon.estimators._fit import IterativeFit
+from gnomon.estimators._fit import IterativeFit, warn_without_evidence
 from gnomon.estimators.links import check_sample_index, place_rows, read_links
-from gnomon.estimators.ppca import check_prior, warn_without_evidence
 from gnomon.exceptions import NumericalError
 from gnomon.linalg.data import has_gaps
 from gnomon.models.gaussian import gaps

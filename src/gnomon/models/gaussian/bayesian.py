@@ -62,7 +62,7 @@ def most(n_components: int | float | str, shape) -> int:
 
 
 def most_components(n: float, d: int) -> int:
-    """The most that can have evidence: with more, noise would have no maximum [NSBT13]."""
+    """The most that can have evidence: with more, noise would have no maximum [NTSB15]."""
     return max(1, int(np.ceil(n * d / (n + d))) - 1)
 
 

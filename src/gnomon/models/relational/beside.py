@@ -23,7 +23,6 @@ from gnomon.linalg.standardize import Scaled
 from gnomon.models.gaussian import em, ppca
 from gnomon.models.relational.paper import filtered
 from gnomon.models.relational.posterior import Nodes
-from gnomon.models.relational.rounds import leading_axes
 from gnomon.stats.gaussian import View
 
 # Squared norm of the neighbours' part over that of content. From a quarter to a half it gains over
@@ -135,7 +134,7 @@ def tell_columns(A, centered: Data, power: int, rng) -> Told:
 
 def _on_leading_axes(rows, rng):
     n, d = rows.shape
-    axes = leading_axes(rows, max(1, min(AXES, n // 3, d // 2)), rng)
+    axes = ppca.leading_axes(rows, max(1, min(AXES, n // 3, d // 2)), rng)
     return np.asarray(rows @ axes.astype(rows.dtype), dtype=float)
 
 

@@ -302,7 +302,7 @@ def _task(X, A, settings):
     mean, centered = center(rows)
     check_spread(centered.squared_norm, rows.dtype)
     data = model.link(centered, A, rng)
-    return rounds.Task(rows, A, mean, data, rounds.leading_axes(centered, k, rng), q, rng)
+    return rounds.Task(rows, A, mean, data, ppca.leading_axes(centered, k, rng), q, rng)
 
 
 def _fit_rounds(X, task, verdict, settings, loop):
