@@ -55,9 +55,9 @@ class PRPCA(IterativeFit, LinearGaussianModel):
       PPCA's, fills in missing content, embeds rows by their links alone, and leaves links
       aside that are noise.
 
-    ``relation="auto"`` takes "filter" where smoothed content tells columns that were not seen
-    better than content does, else "beside", and no links where neighbours tell no more of a
-    row's content than those of permuted links. Without links each of them is PPCA.
+    ``relation="auto"`` takes "filter", "beside" where smoothed content tells less of columns
+    that were not seen than content does, and no links where neighbours tell no more of a row's
+    content than those of permuted links. Without links each of them is PPCA.
 
     Parameters
     ----------
@@ -121,9 +121,9 @@ class PRPCA(IterativeFit, LinearGaussianModel):
     relation_ : str
         The relation of the fit, where "auto" chose one; "none" where it does without links.
     told_ : dict of str to float
-        "auto": shares of the variance of one half of the columns that is left once it is told by
-        the other half: by "content", "smoothed" content, "neighbours" alone, and those of
-        "permuted" links; and the standard error of the difference of the last two, "doubt".
+        "auto": shares of variance that are left of one half of the columns, told by the other
+        half as it is ("content") and "smoothed"; and of all, told by "neighbours" and by those
+        of "permuted" links, with the standard error of this difference, "doubt".
     n_components_ : int
         Number of components of the fit.
     prior_variances_ : ndarray of shape (n_components,)

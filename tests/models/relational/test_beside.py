@@ -101,7 +101,7 @@ def linked_kinds(n, rng, *, across):
 def test_smoothing_tells_more_where_links_join_a_kind_and_less_where_they_do_not(across):
     rng = np.random.default_rng(0)
     X, A = linked_kinds(240, rng, across=across)
-    told = beside.tell_columns(A, center(Matrix(X))[1], 2, rng)
+    told = beside.tell_content(A, center(Matrix(X))[1], 2, rng)
     assert told.links_tell
     assert (told.smoothed < told.content) == (not across)
 
@@ -111,5 +111,5 @@ def test_permuted_links_tell_nothing_in_20_of_20():
         rng = np.random.default_rng(seed)
         X, A = linked_kinds(120, rng, across=seed % 2 == 0)
         order = rng.permutation(120)
-        told = beside.tell_columns(A[order][:, order], center(Matrix(X))[1], 2, rng)
+        told = beside.tell_content(A[order][:, order], center(Matrix(X))[1], 2, rng)
         assert not told.links_tell

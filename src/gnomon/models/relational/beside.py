@@ -31,8 +31,8 @@ HALF = 0.5
 # Axes by which the two halves of the columns tell one another; with 10 or 50 the verdicts are the
 # same on eleven graphs.
 AXES = 20
-# Standard errors by which neighbours must tell more than those of permuted links: 4.7 and more on
-# eleven graphs and on parts of them, below 2 where the graph was permuted before.
+# Standard errors by which neighbours must tell more than those of permuted links: 8 and more on
+# eleven graphs of text, below 1.5 where the graph was permuted before.
 CLEARLY = 3.0
 
 
@@ -93,10 +93,11 @@ def log_density(pair: Pair, centered: Data, A) -> float:
 
 
 class Told(NamedTuple):
-    """How badly one half of the columns is told by the other: shares of variance left.
+    """What tells content that was not seen: shares of its variance that are left.
 
-    By content as it is, by smoothed content, by neighbours alone, and by those of permuted links;
-    and the standard error, over rows, of the difference of the last two.
+    Of one half of the columns, told by the other half, as it is and smoothed; and of all, told by
+    neighbours, and by those of permuted links, with the standard error, over rows, of the
+    difference of these two.
     """
 
     content: float
@@ -110,31 +111,38 @@ class Told(NamedTuple):
         """Whether neighbours tell clearly more of a row than those of permuted links."""
         return self.permuted - self.neighbours > CLEARLY * self.doubt
 
+    @property
+    def smoothing_blurs(self) -> bool:
+        """Whether content tells something of columns not seen, and smoothed content less."""
+        return self.content < min(1.0, self.smoothed)
+
 
 @one_thread
-def tell_columns(A, centered: Data, power: int, rng) -> Told:
-    """What tells columns that were not seen, by ridge regression with each row left out.
+def tell_content(A, centered: Data, power: int, rng) -> Told:
+    """What tells content that was not seen, by ridge regression with each row left out.
 
     Links that join rows of a kind take noise out of content, and smoothed it tells more; others
     blur it. Neighbours tell nothing where links are noise.
     """
     n, d = centered.shape
     half, order = rng.permutation(d) < d / 2, rng.permutation(n)
-    graphs = [neighbour_means(links).astype(centered.dtype) for links in (A, A[order][:, order])]
-    errors = []
+    blur = []
     for seen in (half, ~half):
         own, other = Scaled(centered, seen), Scaled(centered, ~seen)
-        B = _on_leading_axes(other, rng)
-        ways = own, filtered(A, own, power), *(Mixed(M, own) for M in graphs)
-        errors.append([_left_out_errors(_on_leading_axes(rows, rng), B) for rows in ways])
-    of_rows = np.mean(errors, axis=0)
-    doubt = np.std(of_rows[3] - of_rows[2]) / np.sqrt(n)
-    return Told(*of_rows.mean(axis=1).tolist(), float(doubt))
+        B = _on_leading_axes(other, d // 2, rng)
+        ways = own, filtered(A, own, power)
+        blur.append([_left_out_errors(_on_leading_axes(X, d // 2, rng), B) for X in ways])
+    B, graphs = _on_leading_axes(centered, d, rng), (A, A[order][:, order])
+    means = (Mixed(neighbour_means(links).astype(centered.dtype), centered) for links in graphs)
+    true, permuted = (_left_out_errors(_on_leading_axes(X, d, rng), B) for X in means)
+    doubt = float(np.std(permuted - true) / np.sqrt(n))
+    return Told(
+        *np.mean(blur, axis=(0, 2)).tolist(), float(true.mean()), float(permuted.mean()), doubt
+    )
 
 
-def _on_leading_axes(rows, rng):
-    n, d = rows.shape
-    axes = ppca.leading_axes(rows, max(1, min(AXES, n // 3, d // 2)), rng)
+def _on_leading_axes(rows, most, rng):
+    axes = ppca.leading_axes(rows, max(1, min(AXES, most, rows.shape[0] // 3)), rng)
     return np.asarray(rows @ axes.astype(rows.dtype), dtype=float)
 
 

@@ -5,8 +5,8 @@
                 EM with missing entries by `missing`; with a prior Bayesian PCA of these rows
     "filter"    PPCA of rows smoothed by a power of the normalised adjacency           `paper`
     "beside"    PPCA of rows side by side with the means of their neighbours          `beside`
-    "auto"      "filter" where smoothed content tells more of a row's own than content does, else
-                "beside"; PPCA where neighbours tell no more than those of permuted links
+    "auto"      "filter", or "beside" where smoothing blurs content; PPCA where neighbours
+                tell no more than those of permuted links
     "learnt"    a shared part and a part of each row's own: `model`, fitted by `rounds`,
                 with missing entries by `gaps`; PPCA where permuted links explain as much
 
@@ -101,14 +101,14 @@ def fit(problem: Problem, settings: Settings, loop) -> PrpcaFit:
 def _fit_auto(problem, settings, loop):
     """By the filter, beside neighbours, or without links, as content itself tells.
 
-    Smoothed content that tells columns which were not seen better than content has lost noise;
-    where it tells them worse it is blurred. Neighbours by links that are noise tell nothing.
+    Neighbours by links that are noise tell no more than those of permuted links. Smoothed content
+    that tells columns which were not seen worse than content does is blurred.
     """
     rows = _centered_rows(problem.X, settings)
-    told = beside.tell_columns(problem.A, rows.centered, settings.power, settings.rng)
+    told = beside.tell_content(problem.A, rows.centered, settings.power, settings.rng)
     if not told.links_tell:
         return _fit_alone(problem.X, settings, loop)._replace(told=told, relation="none")
-    by = _by_filter if told.smoothed < told.content else _by_neighbours
+    by = _by_neighbours if told.smoothing_blurs else _by_filter
     return by(problem, rows, settings, loop)._replace(told=told)
 
 
