@@ -83,7 +83,7 @@ Table 3 | political books, area under the curve | | benchmarks/results/papers/LY
 missing values (future work) | gaps in content | models.relational.gaps.fit_with_gaps | tests/models/relational/test_gaps.py::test_the_bound_never_falls
 Bayesian PRPCA (future work) | a prior on each loading, the number of components: `prior="ard"` | models.gaussian.bayesian.maximise | tests/models/gaussian/test_bayesian.py::test_the_planted_number_is_found_in_20_of_20_relational_samples
 Bayesian PRPCA with missing values | the bound with a factor of the gaps | models.gaussian.bayesian.maximise_with_gaps | tests/models/gaussian/test_bayesian.py::test_with_gaps_the_planted_number_is_found_and_the_bound_never_falls
-new nodes, 4.2 | projection of nodes unseen in the fit, all relations | estimators.prpca.PRPCA.transform | benchmarks/results/prpca_nodes.json
+new nodes, 4.2 | projection of nodes unseen in the fit, all relations | estimators.prpca.PRPCA | benchmarks/results/prpca_nodes.json
 another precision, 4.1.1 | `fit(X, delta=...)` | models.relational.paper.root_of | tests/models/relational/test_paper.py::test_the_root_of_a_sparse_precision_squares_to_it
 other networks (future work) | any weighted graph | estimators.links.Links | tests/estimators/test_links.py::test_weights_are_used_as_given_and_the_largest_of_a_repeated_pair_counts
 """),

@@ -158,7 +158,10 @@ def linked_rows(X, R) -> Rows:
         try:
             factor = splu(sparse.csc_array(Delta[rows][:, rows]))
         except RuntimeError as error:
-            raise NumericalError("the precision of missing entries is singular") from error
+            raise NumericalError(
+                "X has gaps that the links leave without a finite variance; accepted are gamma > 0 "
+                "and rows without gaps"
+            ) from error
         columns.append((j, rows, factor))
         log_det += float(np.sum(np.log(np.abs(factor.U.diagonal()))))
     return Rows(X, R, Delta, columns, log_det, np.ones(len(X)), float(missing.sum()))
