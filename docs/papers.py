@@ -106,7 +106,7 @@ metric, 5 | the average covariance of the classes: `metric="within"` | models.dc
 posterior classifier, 5 | `predict`, `predict_proba` | models.dcagm.mixture.class_densities | tests/estimators/test_dcagm.py::test_probabilities_sum_to_one_and_agree_with_labels
 lambda_2 by cross-validation (future work) | `unlabelled_weight="auto"` | models.dcagm.weights.choose_weights | tests/models/dcagm/test_weights.py::test_the_default_stays_unless_another_value_is_clearly_better
 larger data (future work) | linear in the rows; batches | models.dcagm.batches.epoch | tests/models/dcagm/test_batches.py::test_batches_gain_more_than_half_of_what_all_rows_gain
-cannot-link pairs (future work) | rows of different classes | | (not built: a pair adds the logarithm of 1 - sum_c p(c given z) p(c given z'), which J could take; but such pairs are not transitive, so that rows that share them do not part into groups, and the E step of the mixture would sum over all classes of every linked set of rows at once)
+cannot-link pairs (future work) | rows of different classes: `fit(..., cannot_link=...)`, in the objective of the projection; EM takes the rows as unlabelled | models.dcagm.rows.pairs_apart | tests/models/dcagm/test_rows.py::test_pairs_apart_are_the_sum_over_different_classes
 Figure 1 | wine with a fifth of the labels | | benchmarks/results/dcagm_accuracy.json
 Figure 2 | accuracies on six sets | | benchmarks/results/dcagm_accuracy.json
 groups in experiments | the paper leaves them out | | benchmarks/results/dcagm_accuracy.json
