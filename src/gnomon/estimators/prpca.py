@@ -56,8 +56,8 @@ class PRPCA(IterativeFit, LinearGaussianModel):
       aside that are noise.
 
     ``relation="auto"`` takes "filter", "beside" where smoothed content tells less of columns
-    that were not seen than content does, and no links where neighbours tell no more of a row's
-    content than those of permuted links. Without links each of them is PPCA.
+    that were not seen than content does, and no links where content tells something, and
+    neighbours no more of it than those of permuted links. Without links each is PPCA.
 
     Parameters
     ----------
@@ -123,7 +123,8 @@ class PRPCA(IterativeFit, LinearGaussianModel):
     told_ : dict of str to float
         "auto": shares of variance that are left of one half of the columns, told by the other
         half as it is ("content") and "smoothed"; and of all, told by "neighbours" and by those
-        of "permuted" links, with the standard error of this difference, "doubt".
+        of "permuted" links; with standard errors of the two differences, "blur_error" and
+        "links_error".
     n_components_ : int
         Number of components of the fit.
     prior_variances_ : ndarray of shape (n_components,)

@@ -102,14 +102,21 @@ def test_smoothing_tells_more_where_links_join_a_kind_and_less_where_they_do_not
     rng = np.random.default_rng(0)
     X, A = linked_kinds(240, rng, across=across)
     told = beside.tell_content(A, center(Matrix(X))[1], 2, rng)
-    assert told.links_tell
+    assert not told.links_are_noise
     assert (told.smoothed < told.content) == (not across)
 
 
-def test_permuted_links_tell_nothing_in_20_of_20():
+def test_permuted_links_are_noise_in_20_of_20():
     for seed in range(20):
         rng = np.random.default_rng(seed)
         X, A = linked_kinds(120, rng, across=seed % 2 == 0)
         order = rng.permutation(120)
         told = beside.tell_content(A[order][:, order], center(Matrix(X))[1], 2, rng)
-        assert not told.links_tell
+        assert told.links_are_noise
+
+
+def test_content_that_tells_nothing_says_nothing_of_links():
+    rng = np.random.default_rng(0)
+    A = random_graph(100, 4, rng)
+    told = beside.tell_content(A, center(Matrix(rng.normal(size=(100, 10))))[1], 2, rng)
+    assert told.content > 1 and not told.links_are_noise and not told.smoothing_blurs

@@ -87,10 +87,10 @@ def _noise(values, trace, n, d):
     starts = np.unique(np.concatenate([left, np.sqrt(left[1:] * left[:-1]), left[-1:] / 2]))
     bounds = _bound(starts, values, trace, n, d)
     best = int(np.argmax(bounds))
-    ends = starts[max(best - 1, 0)], starts[min(best + 1, len(starts) - 1)]
+    low, high = starts[max(best - 1, 0)], starts[min(best + 1, len(starts) - 1)]
     found = minimize_scalar(
         lambda x: -_bound(np.exp(x), values, trace, n, d),
-        bounds=np.log(ends),
+        bounds=(float(np.log(low)), float(np.log(high))),
         method="bounded",
         options={"xatol": 1e-9},
     )

@@ -106,7 +106,7 @@ def _fit_auto(problem, settings, loop):
     """
     rows = _centered_rows(problem.X, settings)
     told = beside.tell_content(problem.A, rows.centered, settings.power, settings.rng)
-    if not told.links_tell:
+    if told.links_are_noise:
         return _fit_alone(problem.X, settings, loop)._replace(told=told, relation="none")
     by = _by_neighbours if told.smoothing_blurs else _by_filter
     return by(problem, rows, settings, loop)._replace(told=told)
