@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PAPERS := paper-yytkw06 paper-lyz09 paper-g13
 
-.PHONY: help demo test test-slow test-anndata test-docs lint audit bench docs dist papers $(PAPERS) clean
+.PHONY: help demo test test-slow test-anndata test-docs test-versions test-floor test-newest lint audit bench docs dist papers $(PAPERS) clean
 
 help:
 	@echo "make demo       fit the models on bundled data and write a report"
@@ -13,6 +13,7 @@ help:
 	@echo "make test-slow  the long statistical tests"
 	@echo "make test-anndata  models on AnnData and scanpy, in an environment of their own"
 	@echo "make test-docs  every built page in a browser"
+	@echo "make test-versions  the test suite with the oldest versions allowed and with the newest"
 	@echo "make dist       wheel and source archive, installed elsewhere and tested"
 	@echo "make lint       format, lint and types"
 	@echo "make audit      installed packages against known vulnerabilities, without a network"
@@ -44,6 +45,20 @@ test-anndata:
 test-docs: $(READY)
 	$(BIN)/python -m pytest -q -m pages tests/test_pages.py
 
+# Two environments: the oldest version of every package that pyproject.toml allows, and the newest.
+# uv finds them in seconds, for which pip needs minutes. anndata holds pandas back, hence not newest.
+EXTRAS_floor := all
+EXTRAS_newest := plot,cli,files,dask,graph,label,onnx,mcmc,umap,excel
+
+test-versions: test-floor test-newest
+
+test-floor test-newest: test-%:
+	$(PYTHON) -m venv --clear build/$*
+	build/$*/bin/python -m pip install --quiet --disable-pip-version-check "uv>=0.8"
+	$(PYTHON) docs/floors.py > build/floors.txt
+	build/$*/bin/uv pip install --quiet --python build/$*/bin/python --editable ".[$(EXTRAS_$*)]" --group test $(if $(filter floor,$*),--constraint build/floors.txt,--upgrade)
+	build/$*/bin/python docs/floors.py --run $*
+
 # What is built is what is tested: the wheel, with the tests of the source archive beside it.
 dist: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "build>=1.2" "twine>=6"
@@ -64,6 +79,12 @@ lint: $(READY)
 	$(BIN)/mypy
 	MYPYPATH=src $(BIN)/mypy --strict --follow-imports=silent tests/typing/use_everything.py
 	$(BIN)/codespell
+	$(BIN)/pre-commit validate-config
+	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	$(BIN)/python -c "from rattler_build import Stage0Recipe as R, VariantConfig as V; print(R.from_file('conda/recipe.yaml').render(V()))"
 
 # ADVISORIES=all.zip is a copy of PyPI/all.zip of osv.dev; SECURITY.md says what is told without it.
 audit: $(READY)
@@ -74,9 +95,12 @@ bench: $(READY)
 	for script in benchmarks/*.py; do PYTHONPATH=. $(BIN)/python $$script || exit 1; done
 	$(BIN)/python docs/figures.py
 
-docs: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs
-	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+# The guides use anndata as well, hence an environment of its own here too.
+docs:
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[plot,cli,files,dask,graph,mcmc,label,onnx,anndata,umap]" --group docs
+	.venv-docs/bin/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 # OPTIONS=--quick for few repeats on small sets, kept apart; a run that was stopped goes on.
 papers: $(READY)
@@ -95,4 +119,4 @@ $(PAPERS): paper-%: $(READY)
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.papers.$* $(OPTIONS)
 
 clean:
-	rm -rf $(VENV) .venv-anndata build dist docs/jupyter_execute docs/_build docs/api docs/gallery demo
+	rm -rf $(VENV) .venv-anndata .venv-docs build dist docs/jupyter_execute docs/_build docs/api docs/gallery demo

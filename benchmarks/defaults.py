@@ -193,34 +193,51 @@ def _with_sizes(X, y, labels, seed):
     return found
 
 
+BSDR_PRIORS = ((0.001, 1000.0), (0.01, 100.0), (0.1, 10.0))
+# Classes, rows of each, directions that their means span (0: labels that mean nothing).
+PLANTED_CLASSES = [
+    (2, 10, 1),
+    (3, 20, 2),
+    (5, 20, 4),
+    (6, 20, 2),
+    (6, 20, 1),
+    (5, 5, 4),
+    (3, 20, 0),
+]
+
+
 def bsdr(seeds):
-    """Components that BSDR finds of those planted in three or five classes."""
+    """Components that BSDR finds of those planted in classes, by the prior of its precisions."""
     table = []
-    for n_classes, per_class in [(3, 20), (5, 20), (5, 2)]:
-        found = [_bsdr_found(n_classes, per_class, seed) for seed in seeds]
-        sizes, scores = np.transpose(found)
-        right = np.mean(sizes == n_classes - 1)
-        table.append(
-            [
-                f"{n_classes} classes, {per_class} rows each",
-                f"{right:.2f}",
-                f"{sizes.mean():.1f}",
-                f"{scores.mean():.3f}",
-            ]
-        )
-        print(table[-1], flush=True)
-    columns = ["planted", "right", "mean size", "accuracy on new rows"]
-    return 'BSDR "auto" on classes whose means span all directions that they can', columns, table
+    for planted in PLANTED_CLASSES:
+        row = ["{} classes, {} rows each, {} directions".format(*planted)]
+        for prior in BSDR_PRIORS:
+            sizes, scores = np.transpose([_bsdr_found(*planted, prior, seed) for seed in seeds])
+            right = np.mean(sizes == planted[2])
+            row.append(f"{right:.2f} / {sizes.mean():.1f} / {scores.mean():.3f}")
+        table.append(row)
+        print(row, flush=True)
+    columns = ["planted", *map(str, BSDR_PRIORS)]
+    title = 'BSDR "auto" by projection_prior: share right / mean number / accuracy on new rows'
+    return title, columns, table
 
 
-def _bsdr_found(n_classes, per_class, seed):
+def _bsdr_found(n_classes, per_class, n_directions, prior, seed):
     rng = np.random.default_rng(seed)
-    means = 2.5 * np.linalg.qr(rng.standard_normal((10, n_classes)))[0].T
+    means = _planted_means(n_classes, n_directions, rng)
     y = np.repeat(np.arange(n_classes), per_class + 40)
     X = means[y] + rng.standard_normal((len(y), 10))
     train = np.arange(len(y)) % (per_class + 40) < per_class
-    model = BSDR("auto", random_state=0).fit(X[train], y[train])
-    return model.n_components_, model.score(X[~train], y[~train])
+    model = BSDR("auto", projection_prior=prior, random_state=0).fit(X[train], y[train])
+    return model.kept_.sum(), model.score(X[~train], y[~train])
+
+
+def _planted_means(n_classes, n_directions, rng):
+    """Means of classes: corners of a simplex, or at random in a space of fewer directions."""
+    basis = np.linalg.qr(rng.standard_normal((10, n_classes)))[0].T
+    if n_directions == n_classes - 1:
+        return 2.5 * basis
+    return 3.5 * rng.standard_normal((n_classes, n_directions)) @ basis[:n_directions]
 
 
 PARTS = {"dimension": dimension, "prior": prior, "chunks": chunks, "sizes": sizes, "bsdr": bsdr}

@@ -4,8 +4,9 @@
 
 In a real browser without a graphics card (chromium and chromedriver): the map is dragged, shaded
 by density or not, and moves to its new place after a label. Times of frames are those of the
-processor in the thread that draws, so that other work on the machine does not count; the time of
-a label is from the request to the answer, with the disk in between.
+processor in the thread that draws, so that other work on the machine does not count. What a page
+does once with a new map, before it moves, is a column of its own; the time of a label is from the
+request to the answer, with the disk in between.
 """
 
 import http.client
@@ -23,7 +24,7 @@ from gnomon import label
 import measure
 
 SIZES = (2_000, 20_000, 100_000)
-LABELS = 40
+LABELS, MOVES = 40, 5
 # Drags the map by three pixels in each of sixty frames.
 DRAG = """
 const done = arguments[0], canvas = document.getElementById("canvas");
@@ -38,13 +39,14 @@ const step = () => {
 };
 requestAnimationFrame(step);
 """
-# Waits until the map has moved once more.
-MOVED = """
-const done = arguments[0], canvas = document.getElementById("canvas");
-const moves = () => Number(canvas.dataset.moves || 0), before = moves();
-const wait = () => (moves() > before ? done() : requestAnimationFrame(wait));
+# Waits until something that the page says of its map is no longer what it was.
+CHANGED = """
+const [name, before, done] = arguments, canvas = document.getElementById("canvas");
+const wait = () => (said(name) !== before ? done() : requestAnimationFrame(wait));
+const said = (name) => canvas.dataset[name] || "";
 wait();
 """
+SAID = "return document.getElementById('canvas').dataset[arguments[0]] || ''"
 
 
 def browser():
@@ -78,6 +80,23 @@ def counters(driver):
     )
 
 
+def moves(driver, url, y):
+    """Milliseconds for a new map to be taken in, and for a frame while it moves to its place."""
+    once = moving = frames = 0
+    for row in range(70, 70 + MOVES):
+        version, moved = (driver.execute_script(SAID, name) for name in ("version", "moves"))
+        start = counters(driver)
+        give(url, row, str(y[row]))
+        driver.execute_async_script(CHANGED, "version", version)
+        begun = counters(driver)
+        driver.execute_async_script(CHANGED, "moves", moved)
+        end = counters(driver)
+        once += begun[0] - start[0]
+        moving, frames = moving + end[0] - begun[0], frames + end[1] - begun[1]
+        time.sleep(2)
+    return 1000 * once / MOVES, 1000 * moving / max(1, frames)
+
+
 def give(url, row, name):
     place = urlsplit(url)
     body = json.dumps({"do": "label", "rows": [row], "name": name})
@@ -104,12 +123,7 @@ def measure_page(driver, n, folder):
         driver.find_element("id", "density").click()
         density = cost(driver, lambda: driver.execute_async_script(DRAG))
         driver.find_element("id", "density").click()
-
-        def label_and_move():
-            give(page.url, 70, str(y[70]))
-            driver.execute_async_script(MOVED)
-
-        moving = cost(driver, label_and_move)
+        once, moving = moves(driver, page.url, y)
         seconds = []
         for row in range(100, 100 + LABELS):
             start = time.perf_counter()
@@ -118,7 +132,7 @@ def measure_page(driver, n, folder):
             time.sleep(0.05)
         driver.get("about:blank")
     kept = 1000 * np.median(seconds)
-    return [f"{n:,}", f"{points:.1f}", f"{density:.1f}", f"{moving:.1f}", f"{kept:.1f}"]
+    return [f"{n:,}", *(f"{value:.1f}" for value in (points, density, moving, once, kept))]
 
 
 def main():
@@ -132,7 +146,10 @@ def main():
     measure.write(
         "label_page",
         "The labelling page: milliseconds for a frame, and for a label to be kept",
-        ["rows", "dragged", "dragged, density", "moving after a label", "label kept (median)"],
+        [
+            *("rows", "dragged", "dragged, density", "moving after a label"),
+            *("new map, once", "label kept (median)"),
+        ],
         rows,
         [
             "A screen shows a new frame every 16.7 ms. Frames: processor time of the thread that "

@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -40,7 +41,8 @@ extensions = [
     "sphinx-mathjax-offline",
     "sphinx_gallery.gen_gallery",
 ]
-source_suffix = {".md": "myst-nb", ".rst": "restructuredtext"}
+# The first is what pages of the API are written as.
+source_suffix = {".rst": "restructuredtext", ".md": "myst-nb"}
 exclude_patterns = [
     "_build",
     "_templates",
@@ -69,6 +71,8 @@ nb_execution_mode = "cache"
 nb_execution_in_temp = True
 nb_execution_raise_on_error = True
 nb_execution_timeout = 180
+# Packages for cells ask for other versions of pandas than some machines have.
+nb_execution_excludepatterns = [] if find_spec("scanpy") else ["guides/cells.md"]
 nb_merge_streams = True
 nb_mime_priority_overrides = [("html", "text/html", None)]
 
@@ -106,6 +110,8 @@ html_js_files = ["equations.js"]
 html_show_sourcelink = False
 html_theme_options = {
     "show_toc_level": 2,
+    # Tables of the papers need the room of the bar on the right.
+    "secondary_sidebar_items": {"**": ["page-toc"], "reproduction/*": []},
     "navigation_with_keys": False,
     "header_links_before_dropdown": 7,
     "footer_start": ["copyright"],

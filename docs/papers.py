@@ -1,8 +1,8 @@
 """Where each numbered thing of the four papers is, and what shows it: docs/papers.md.
 
 `python docs/papers.py` writes the page. A test asks that every function and every test named here
-exists, so that the page cannot grow old. A thing that is not there has its reason in the last
-column, in brackets.
+exists, so that the page cannot grow old. Where a thing is nowhere, the last column has the reason,
+in brackets.
 """
 
 from pathlib import Path
@@ -38,6 +38,7 @@ model, 3.2-3.3 | x and y share z; rows without y | models.sppca.em.e_step | test
 (7) | means; with unlabelled rows not the maximum (E-YYTKW06-2) | models.sppca.em.m_step | tests/models/sppca/test_em.py::test_erratum_mean_of_the_labelled_rows_is_not_the_maximum
 (8)-(10) | loadings and noise, all rows labelled | models.sppca.em.m_step | tests/models/sppca/test_closed_form.py::test_em_ends_at_theorem_2
 Algorithm 1 | EM of SPPCA as printed: `solver="em"`, all rows labelled | models.gaussian.em.em_step | tests/models/sppca/test_fit.py::test_the_em_of_the_paper_never_loses_objective
+start, 6.2 | random loadings, noise variances 1e-5 | models.sppca.fit.fit | tests/models/sppca/test_fit.py::test_the_em_of_the_paper_starts_at_standard_normal_loadings_and_small_noise
 (11), (12) | expected statistics of unlabelled rows (E-YYTKW06-1) | models.sppca.em.given_inputs | tests/models/sppca/test_em.py::test_erratum_covariance_without_its_noise_lowers_the_likelihood
 (13)-(16) | loadings and noise with unlabelled rows | models.sppca.em.m_step | tests/models/sppca/test_em.py::test_no_step_descends
 Algorithm 2 | EM of S²PPCA as printed: `solver="em"` | models.gaussian.em.em_step | tests/models/sppca/test_fit.py::test_the_em_of_the_paper_ends_at_the_maximum_with_the_mean_of_the_labelled
@@ -52,11 +53,13 @@ Theorem 3 | closed form in the dual, kernels (E-YYTKW06-8) | models.sppca.closed
 "no local minima" | false where noise is learnt (E-YYTKW06-4) | models.sppca.closed_form.best_ratio | tests/models/sppca/test_closed_form.py::test_erratum_learnt_noise_has_two_maxima_and_the_search_takes_the_better
 prior, 5.3 | Gaussian prior on the loadings: `prior=` | models.sppca.em.penalty | tests/models/sppca/test_em.py::test_no_step_descends
 noise per output, 3.2 | `noise="per_output"` | models.sppca.statistics.free_levels | tests/models/sppca/test_statistics.py::test_levels_are_mean_squares_of_what_is_learnt_together
+probit or logistic likelihood of classes (future work) | `likelihood="probit"`, by expectation propagation | models.sppca.probit.e_step | tests/models/sppca/test_probit.py::test_the_objective_is_the_density_of_rows_and_the_probability_of_classes
 missing entries, 3.1 | gaps in x and y | models.sppca.gaps.maximise | tests/models/sppca/test_gaps.py::test_the_objective_is_the_density_of_what_is_observed
 mixtures, 3.1 | mixtures of PPCA | | (not built: an M-step is PPCA with the responsibilities as weights, but starts, empty parts, their number, gaps, uncertainty of a map with several charts make another estimator, not a part of SPPCA's equations)
 Figure 2 | toy: classes apart along a direction of small variance | models.strength.clusters.cluster_shares | tests/models/strength/test_clusters.py::test_the_direction_that_splits_unlabelled_rows_is_found_from_four_labels
-Table 1 | data sets | | benchmarks/results/papers/YYTKW06.json
-Tables 2, 3 | error rates and F1 | | benchmarks/results/papers/YYTKW06.json
+Table 1 | data sets | benchmarks/papers/data.py | benchmarks/results/papers/YYTKW06.json
+Tables 2, 3 | error rates and F1 | benchmarks/papers/yytkw06.py | benchmarks/results/papers/YYTKW06.json
+Wilcoxon marks, Table 2 | the best method beyond chance | benchmarks/papers/layouts.py | tests/benchmarks/test_papers.py::test_a_star_needs_every_rank_sum_test
 one-hot outputs | no maximum (E-YYTKW06-5); contrasts instead | estimators._targets.contrasts | tests/models/sppca/test_closed_form.py::test_erratum_one_hot_outputs_have_no_maximum
 """),
     "[LYZ09], PRPCA": items("""
@@ -75,11 +78,13 @@ Theorem 4, (17), (18) | closed form | models.relational.paper.closed_form | test
 Remark 1 | no links and gamma = 0 are PPCA (E-LYZ09-2) | models.relational.paper.closed_form | tests/models/relational/test_paper.py::test_no_links_scale_ppca_by_alpha_and_gamma
 4.3 | cost; Delta is not sparse with a hub (E-LYZ09-5) | models.relational.paper.mixing | tests/models/relational/test_paper.py::test_erratum_5_the_precision_is_not_sparse_with_a_hub
 co-links, 5.1 | pages that link to or are linked by the same | linalg.graph.colinks | tests/linalg/test_graph.py::test_colinks_follow_the_definition
-Tables 1, 2 | data sets | | benchmarks/results/papers/LYZ09.json
-Figure 2 | accuracy along the iterations of EM | | benchmarks/results/papers/LYZ09.json
-Figure 3 | political books in two dimensions | | benchmarks/results/papers/LYZ09.json
-Figures 4, 5 | accuracy against PCA and others | | benchmarks/results/papers/LYZ09.json
-Table 3 | political books, area under the curve | | benchmarks/results/papers/LYZ09.json
+Tables 1, 2 | data sets | benchmarks/papers/data.py | benchmarks/results/papers/LYZ09.json
+start, 5 | principal axes, noise 1e-6 | models.relational.paper.em_method | tests/models/relational/test_paper.py::test_em_starts_at_principal_axes_and_small_noise
+footnote 3, Remark 1 | how much alpha and gamma matter | benchmarks/papers/lyz09.py | benchmarks/results/papers/LYZ09.json
+Figure 2 | accuracy along the iterations of EM | benchmarks/papers/lyz09.py | benchmarks/results/papers/LYZ09.json
+Figure 3 | political books in two dimensions | benchmarks/prpca_figures.py | benchmarks/results/papers/LYZ09.json
+Figures 4, 5 | accuracy against PCA and others | benchmarks/papers/lyz09.py | benchmarks/results/papers/LYZ09.json
+Table 3 | political books, area under the curve | benchmarks/papers/lyz09.py | benchmarks/results/papers/LYZ09.json
 missing values (future work) | gaps in content | models.relational.gaps.fit_with_gaps | tests/models/relational/test_gaps.py::test_the_bound_never_falls
 Bayesian PRPCA (future work) | a prior on each loading, the number of components: `prior="ard"` | models.gaussian.bayesian.maximise | tests/models/gaussian/test_bayesian.py::test_the_planted_number_is_found_in_20_of_20_relational_samples
 Bayesian PRPCA with missing values | the bound with a factor of the gaps | models.gaussian.bayesian.maximise_with_gaps | tests/models/gaussian/test_bayesian.py::test_with_gaps_the_planted_number_is_found_and_the_bound_never_falls
@@ -107,20 +112,23 @@ posterior classifier, 5 | `predict`, `predict_proba` | models.dcagm.mixture.clas
 lambda_2 by cross-validation (future work) | `unlabelled_weight="auto"` | models.dcagm.weights.choose_weights | tests/models/dcagm/test_weights.py::test_the_default_stays_unless_another_value_is_clearly_better
 larger data (future work) | linear in the rows; batches | models.dcagm.batches.epoch | tests/models/dcagm/test_batches.py::test_batches_gain_more_than_half_of_what_all_rows_gain
 cannot-link pairs (future work) | rows of different classes: `fit(..., cannot_link=...)`, in the objective of the projection; EM takes the rows as unlabelled | models.dcagm.rows.pairs_apart | tests/models/dcagm/test_rows.py::test_pairs_apart_are_the_sum_over_different_classes
-Figure 1 | wine with a fifth of the labels | | benchmarks/results/dcagm_accuracy.json
-Figure 2 | accuracies on six sets | | benchmarks/results/dcagm_accuracy.json
-groups in experiments | the paper leaves them out | | benchmarks/results/dcagm_accuracy.json
+as printed | objective, start, EM, conjugate gradients and metric: `objective="paper"` | models.dcagm.fit.solve | tests/models/dcagm/test_fit.py::test_as_printed_the_start_is_lda_and_rca_and_the_end_is_the_last_state
+Figure 1 | wine with a fifth of the labels | benchmarks/dcagm_accuracy.py | benchmarks/results/dcagm_accuracy.json
+Figure 2 | accuracies on six sets | benchmarks/dcagm_accuracy.py | benchmarks/results/dcagm_accuracy.json
+fewer labels, 5 | less than a fifth, and the weight lambda_2 | benchmarks/dcagm_accuracy.py | benchmarks/results/dcagm_accuracy.json
+groups in experiments | the paper leaves them out | benchmarks/dcagm_accuracy.py | benchmarks/results/dcagm_accuracy.json
 """),
     "[G13], BSDR": items("""
 (1), (2) | the model | models.bsdr.factors.make_model | tests/models/bsdr/test_sweeps.py::test_bound_agrees_with_monte_carlo
 (3) | the lower bound | models.bsdr.factors.bound | tests/models/bsdr/test_sweeps.py::test_bound_agrees_with_monte_carlo
 (4) | q(Phi) (E-G13-1) | models.bsdr.sweeps.update_projection_precisions | tests/models/bsdr/test_sweeps.py::test_printed_squares_of_means_lower_the_bound
-(5) | q(Q) | models.bsdr.sweeps.update_projection_covariances | tests/models/bsdr/test_inputs.py::test_covariances_equal_the_dense_inverse
+(5) | q(Q) | models.bsdr.sweeps.update_projection | tests/models/bsdr/test_inputs.py::test_covariances_equal_the_dense_inverse
 (6) | q(Z) (E-G13-2) | models.bsdr.sweeps.update_latent | tests/models/bsdr/test_sweeps.py::test_no_single_update_lowers_the_bound
 (7), (8) | q(lambda), q(Psi) (E-G13-1) | models.bsdr.sweeps.update_weight_precisions | tests/models/bsdr/test_sweeps.py::test_no_single_update_lowers_the_bound
 (9) | q(b, W) (E-G13-3) | models.bsdr.sweeps.update_weights | tests/models/bsdr/test_sweeps.py::test_no_single_update_lowers_the_bound
 (10) | q(T) (E-G13-4), by quadrature | models.bsdr.probit.class_scores | tests/models/bsdr/test_probit.py::test_sixteen_nodes_err_below_two_in_100000
-Algorithm 1 | sweeps, with a joint step for Q and Z (E-G13-10) | models.bsdr.sweeps.step | tests/models/bsdr/test_sweeps.py::test_sweeps_ascend_with_every_hyperparameter
+Algorithm 1 | plain sweeps as printed: `solver="paper"` | models.bsdr.sweeps.printed_step | tests/models/bsdr/test_fit.py::test_the_sweeps_of_the_paper_ascend_and_are_sent_to_the_loop_as_they_are
+Algorithm 1, faster | sweeps with a joint step for Q and Z (E-G13-10) | models.bsdr.sweeps.step | tests/models/bsdr/test_sweeps.py::test_sweeps_ascend_with_every_hyperparameter
 prediction | scores and probabilities (E-G13-5, E-G13-6) | models.bsdr.predict.probabilities | tests/models/bsdr/test_probit.py::test_probabilities_agree_with_draws
 ARD, II-C | columnwise prior | models.bsdr.fit.choose_priors | tests/estimators/test_bsdr.py::test_columnwise_prior_finds_the_dimension
 rowwise prior, II-D | selection of features | models.bsdr.fit.choose_priors | tests/estimators/test_bsdr.py::test_rowwise_prior_drops_noise_features
@@ -133,14 +141,15 @@ Gibbs: prediction | E-G13-8, E-G13-9 | models.bsdr.predict.from_draws | tests/es
 MNP, III | multinomial probit on all inputs | models.bsdr.multinomial.fit | tests/models/bsdr/test_multinomial.py::test_no_single_update_lowers_the_bound
 binary and regression (conclusion) | labels of any number, numbers | models.bsdr.outputs.NumberOutputs | tests/models/bsdr/test_fit.py::test_numbers_have_noise_in_their_own_units
 kernels (future work) | `KernelFeatures` before BSDR | models.kernel.fit_features | tests/estimators/test_bsdr.py::test_features_of_a_kernel_separate_rings
-Gaussian processes, multiple kernels (future work) | | | (not built: they are other models; features of several kernels side by side go into BSDR by a union of transformers)
-Table II | iris and wine | | benchmarks/results/papers/G13.json
-Table III | sample size on Vowel | | benchmarks/results/papers/G13.json
-Table IV, Figure 8 | retrieval on Flickr | | (the images are not to be had; `retrieve` and `retrieval_score` give the measures)
-Figures 2, 3 | Vowel, MultiFeat, USPS: accuracies by MNP and nearest rows | | benchmarks/results/papers/G13.json
-Figures 4, 5 | planes of Vowel and MultiFeat | | benchmarks/papers/pictures.py
-Figure 6 | projection matrices, entrywise and columnwise | | benchmarks/results/papers/G13.json
-Figure 7 | the bound along the sweeps | | benchmarks/results/papers/G13.json
+Gaussian processes, multiple kernels (future work) | other projections | | (not built: they are other models; features of several kernels side by side go into BSDR by a union of transformers)
+Table II | iris and wine | benchmarks/papers/g13.py | benchmarks/results/papers/G13.json
+Table III | sample size on Vowel | benchmarks/papers/g13.py | benchmarks/results/papers/G13.json
+Table IV | retrieval, on Isolet in place of Flickr | tools.retrieval.retrieval_score | benchmarks/results/papers/G13.json
+Figure 8 | pictures that were retrieved | | (the Flickr animals are not to be had)
+Figures 2, 3 | Vowel, MultiFeat, USPS: accuracies by MNP and nearest rows | benchmarks/papers/g13.py | benchmarks/results/papers/G13.json
+Figures 4, 5 | planes of Vowel and MultiFeat, confusion matrices | benchmarks/papers/pictures.py | benchmarks/results/papers/G13.json
+Figure 6 | projection matrices, entrywise and columnwise | benchmarks/papers/g13.py | benchmarks/results/papers/G13.json
+Figure 7 | the bound along plain sweeps | benchmarks/papers/g13.py | benchmarks/results/papers/G13.json
 """),
 }
 

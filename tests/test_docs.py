@@ -27,9 +27,12 @@ FORM = (
     "Errata and references",
 )
 LEVELS = ("first steps", "with practice", "for the curious")
-# Pages of words and tables, where nothing could be run; `cells` runs with anndata, in tests/tools.
-NOT_RUN = ("faq", "glossary", "parameters", "cells")
-GUIDES = [path for path in sorted((DOCS / "guides").glob("*.md")) if path.stem not in NOT_RUN]
+PAGES = [path for part in ("", "guides", "models") for path in sorted((DOCS / part).glob("*.md"))]
+# The pages of the path, in its order.
+GUIDES = [
+    DOCS / f"{name}.md"
+    for name in re.findall(r"^([\w/]+)$", (DOCS / "guides.md").read_text(encoding="utf-8"), re.M)
+]
 
 
 def listed(prefix):
@@ -94,6 +97,13 @@ def test_pages_of_models_have_one_form(name):
     text = (DOCS / "models" / f"{name}.md").read_text(encoding="utf-8")
     found = [title for title in re.findall(r"^## (.+)$", text, re.M) if title in FORM]
     assert tuple(found) == FORM
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_code_on_pages_begins_and_ends(path):
+    """A fence that is left open would show the text after it as code."""
+    fences = re.findall(r"^[ >]*(`{3,}|:{3,})", path.read_text(encoding="utf-8"), re.M)
+    assert all(fences.count(mark) % 2 == 0 for mark in fences)
 
 
 def test_every_guide_is_on_the_path():
@@ -197,13 +207,49 @@ def test_the_readme_has_the_figures_of_the_results(monkeypatch):
 
 
 @pytest.mark.skipif(not (ROOT / "benchmarks").exists(), reason="a copy without benchmarks")
+def test_no_other_figure_stands_in_the_readme_and_each_names_its_result(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS)
+    from figures import RESULTS, claims, readme_parts
+
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for _, part in readme_parts():
+        text = text.replace(part, "")
+    text = re.sub(r"```.*?```|`[^`]*`", "", text, flags=re.S)
+    assert re.findall(r"(?<![\w.])\d*\.\d+", text) == []
+    for *_, result in claims():
+        assert (RESULTS / f"{result}.json").exists(), result
+
+
+@pytest.mark.skipif(not (ROOT / "benchmarks").exists(), reason="a copy without benchmarks")
+def test_the_page_on_tests_is_that_of_their_results(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS)
+    from trust import PAGE, page
+
+    assert PAGE.read_text(encoding="utf-8") == page(), "run docs/trust.py"
+
+
+@pytest.mark.skipif(not (ROOT / "benchmarks").exists(), reason="a copy without benchmarks")
+def test_every_package_has_a_least_version(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS)
+    from floors import floors
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    lists = [project["dependencies"], *project["optional-dependencies"].values()]
+    names = {re.match(r"[\w-]+", one)[0] for each in lists for one in each}
+    assert names - {project["name"]} == set(floors())
+
+
+@pytest.mark.skipif(not (ROOT / "benchmarks").exists(), reason="a copy without benchmarks")
 def test_every_equation_of_the_papers_has_its_place_and_its_proof(monkeypatch):
     monkeypatch.syspath_prepend(DOCS)
     from papers import PAGE, PAPERS, page
 
     for thing in [thing for things in PAPERS.values() for thing in things]:
-        assert thing.shown, thing
-        if thing.where:
+        assert thing.name and thing.what and thing.shown, thing
+        assert thing.where or thing.shown.startswith("("), thing
+        if thing.where.startswith("benchmarks/"):
+            assert (ROOT / thing.where).exists(), thing
+        elif thing.where:
             module, _, name = thing.where.rpartition(".")
             assert hasattr(import_module(f"gnomon.{module}"), name), thing
         if thing.shown.startswith("tests/"):

@@ -4,12 +4,14 @@ A run appends a line of JSON for each cell and skips those it finds finished, so
 where it stopped and tries again what failed. The summary, with versions and machine, is what is
 committed. A row of the committed summary stays as long as it has more repeats than the run at
 hand, so that a short run, or one without the earlier cells, takes nothing away; to measure afresh
-after a change, remove the summary and the cells.
+after a change, remove the summary and the cells. A new row keeps the values of its repeats too, for
+tests of ranks, and the versions that made it.
 """
 
 import argparse
 import json
 import platform
+import re
 import time
 from collections import defaultdict
 from datetime import UTC, datetime
@@ -19,10 +21,14 @@ from pathlib import Path
 import numpy as np
 from benchmarks.papers.data import MissingDataError
 
+import gnomon
+
 RESULTS = Path(__file__).parents[1] / "results" / "papers"
 RUNS = Path(__file__).parents[1] / ".runs"
 # What tells rows of a summary apart.
 KEY = ("table", "data", "method", "size", "measure")
+# Over how many splits each paper takes its means.
+PRINTED_SPLITS = {"YYTKW06": 50, "LYZ09": 100, "G13": 10}
 
 
 def arguments(description):
@@ -31,6 +37,8 @@ def arguments(description):
     parser.add_argument("--quick", action="store_true", help="two repeats, small data sets only")
     parser.add_argument("--repeats", type=int, default=None, help="repeats of every cell")
     parser.add_argument("--data", nargs="*", default=None, help="only these data sets")
+    parser.add_argument("--sizes", nargs="*", type=int, default=None, help="only these sizes")
+    parser.add_argument("--methods", nargs="*", default=None, help="only these methods")
     parser.add_argument("--time-limit", type=float, default=np.inf, help="seconds")
     return parser.parse_args()
 
@@ -76,9 +84,19 @@ class Cells:
         groups = defaultdict(list)
         for (*cell, _), record in self.done.items():
             for measure, value in record["values"].items():
-                if measure != "failure":
+                if isinstance(value, float):
                     groups[*cell, measure].append((value, record["seconds"]))
         return {key: _summed(pairs) for key, pairs in groups.items()}
+
+    def tables(self):
+        """Sums over the repeats of the tables that cells hold, and the number of repeats."""
+        found = {}
+        for (_, data, method, size, _), record in self.done.items():
+            if "confusion" in record["values"]:
+                own = found.setdefault(f"{data}, {method}, {size}", {"repeats": 0, "sum": 0})
+                own["repeats"] += 1
+                own["sum"] = own["sum"] + np.array(record["values"]["confusion"])
+        return {key: own | {"sum": own["sum"].tolist()} for key, own in found.items()}
 
     def reached(self):
         """Cells of which this run or the summary has a repeat."""
@@ -86,20 +104,29 @@ class Cells:
 
     def _stored(self):
         """Rows of the summary as it is, by their keys."""
-        rows = json.loads(self.summary.read_text())["rows"] if self.summary.exists() else []
-        return {tuple(row[part] for part in KEY): row for row in rows}
+        return {tuple(row[part] for part in KEY): row for row in self._read("rows", [])}
+
+    def _read(self, part, nothing):
+        """A part of the summary as it is."""
+        if not self.summary.exists():
+            return nothing
+        return json.loads(self.summary.read_text()).get(part, nothing)
 
     def write(self, published, notes):
         """Write the summary: a record for each cell, with the paper's figure where it has one."""
         rows = self._stored()
         for key, own in self.means().items():
             rows[key] = _longer(dict(zip(KEY, key, strict=True)) | own, rows.get(key))
-        rows = [_beside(rows[key], published.get(key)) for key in sorted(rows, key=str)]
+        splits = PRINTED_SPLITS.get(self.paper, 1)
+        rows = [
+            _beside(rows[key], published.get(key), splits) for key in sorted(rows, key=in_order)
+        ]
         summary = {"paper": self.paper, **_circumstances(), "notes": notes, "rows": rows}
         summary["failed"] = self._failures()
         summary["skipped"] = self.skipped
+        summary["confusions"] = self._read("confusions", {}) | self.tables()
         self.summary.parent.mkdir(parents=True, exist_ok=True)
-        self.summary.write_text(json.dumps(summary, indent=1) + "\n")
+        self.summary.write_text(written(summary))
         _print(rows)
 
     def _failures(self):
@@ -110,12 +137,26 @@ class Cells:
         return found
 
 
+def in_order(key):
+    """Keys by table, data, method, size as a number, measure."""
+    table, data, method, size, measure = key
+    return table, data, method, float(size), measure
+
+
+def written(summary):
+    """The summary as text: a line for every row."""
+    rows = ",\n ".join(json.dumps(row) for row in summary["rows"])
+    text = json.dumps(summary | {"rows": ["ROWS"]}, indent=1)
+    return re.sub(r'\[\s*"ROWS"\s*\]', lambda _: f"[\n {rows}]", text) + "\n"
+
+
 def _summed(pairs):
-    """Mean, standard deviation and number of the values, and the mean of their seconds."""
+    """Mean, standard deviation and number of the values, all of them, the mean of the seconds."""
     values, seconds = zip(*pairs, strict=True)
     sd = np.std(values, ddof=1) if len(values) > 1 else 0.0
     rounded = {"ours": round(float(np.mean(values)), 4), "sd": round(float(sd), 4)}
-    return rounded | {"repeats": len(values), "seconds": round(float(np.mean(seconds)), 3)}
+    made = {"values": [round(value, 4) for value in values], "made": gnomon.__version__}
+    return rounded | {"repeats": len(values), "seconds": round(float(np.mean(seconds)), 3)} | made
 
 
 def _longer(own, stored):
@@ -125,12 +166,12 @@ def _longer(own, stored):
     return stored | {"seconds": stored.get("seconds", own["seconds"])}
 
 
-def _beside(row, paper):
+def _beside(row, paper, splits):
     """A row beside the paper's figure, if there is one."""
     row = {name: value for name, value in row.items() if name != "difference"}
     if paper is None:
         return row
-    figures = {"paper": paper[0], "paper_sd": paper[1]}
+    figures = {"paper": paper[0], "paper_sd": paper[1], "paper_repeats": splits}
     return row | figures | {"difference": round(row["ours"] - paper[0], 4)}
 
 

@@ -2,7 +2,7 @@
 
 from statistics import mean
 
-from benchmarks.papers.verdicts import VARIANTS, by_place, judged, place, reason, verdict
+from benchmarks.papers.verdicts import VARIANTS, by_place, counts, judged, place, reason, verdict
 
 NOT_MEASURED = "not measured"
 SIZES = (5, 10, 20)
@@ -42,6 +42,9 @@ def lyz09(rows):
         "cora": averages(rows, "Figure 5", "cora"),
         "webkb": averages(rows, "Figure 5", "webkb"),
         "steps": steps(rows),
+        "alpha": _range(rows, "alpha"),
+        "gamma": _range(rows, "gamma"),
+        "zero": _from_zero(rows),
         "books": averages(rows, "Table 3", ""),
     }
 
@@ -51,8 +54,48 @@ def g13(rows):
     return {
         "repeat": f"{sum(s for cell, s in timed.items() if cell[0] == 'Figure 2') / 3600:.1f}",
         "planes": "\n".join(_plane(rows, name) for name in ("vowel_vj", "mfeat", "usps")),
-        "steps": _text([r["ours"] for r in rows if r["measure"] == "steps"], ".0f"),
+        **_convergence(rows),
+        **_retrieval(rows),
     }
+
+
+def _convergence(rows):
+    """Steps of both solvers of Figure 7, and the bounds that they reach."""
+    part = [r for r in rows if r["table"] == "Figure 7"]
+
+    def of(method, measure):
+        return [r["ours"] for r in part if (r["method"], r["measure"]) == (method, measure)]
+
+    bounds = [_text(of(f"BSDR {way}", "bound"), ".0f") for way in ("as printed", "accelerated")]
+    return {
+        "printed": _text(of("BSDR as printed", "steps"), ".0f"),
+        "steps": _text(of("BSDR accelerated", "steps"), ".0f"),
+        "bounds": " and ".join(bounds),
+    }
+
+
+def _retrieval(rows):
+    """Average precision of BSDR, of its best rival and of all features."""
+    part = [r for r in rows if (r["table"], r["measure"]) == ("Table IV", "average precision")]
+    found = {m: [r["ours"] for r in part if r["method"] == m] for m in {r["method"] for r in part}}
+    ours, features = found.pop("BSDR", []), found.pop("MNP", [])
+    best = max(found, key=lambda method: mean(found[method]), default=None)
+    rival = NOT_MEASURED if best is None else f"{best} {mean(found[best]):.3f}"
+    return {"ours": _text(ours, ".3f"), "rival": rival, "features": _text(features, ".3f")}
+
+
+def _range(rows, parameter):
+    """Largest less smallest accuracy over the values of a parameter, mean over the sets."""
+    part = [row for row in rows if row["table"] == parameter]
+    by_set = [[r["ours"] for r in part if r["data"] == name] for name in {r["data"] for r in part}]
+    return _text([max(values) - min(values) for values in by_set], ".3f")
+
+
+def _from_zero(rows):
+    """Accuracy with gamma = 0 less that with 1e-6."""
+    part = {(r["data"], r["size"]): r["ours"] for r in rows if r["table"] == "gamma"}
+    pairs = [(part[name, 0.0], part.get((name, 1e-6))) for name, size in part if size == 0.0]
+    return _signed([at - near for at, near in pairs if near is not None])
 
 
 def gaps(rows, table, first, second):
@@ -101,7 +144,8 @@ def _near(rows, index, model, variant):
 def tried_pairs(rows, index, model, variant):
     """Printed rows of a model with those of a change to it."""
     name = model if variant == "none" else f"{model}, {variant}"
-    pairs = [(r, index.get(place(r, name))) for r in rows if r["method"] == model and "paper" in r]
+    own = [r for r in rows if r["method"] == model and "paper" in r and counts(r)]
+    pairs = [(row, index.get(place(row, name))) for row in own]
     return [(row, tried) for row, tried in pairs if tried]
 
 
@@ -116,7 +160,7 @@ def good_by_set(rows, index, variant):
 def worse_by_set(rows, index, why):
     """The worse figures with this reason, by data set and method."""
     found = {}
-    for row in sorted(rows, key=lambda row: row["size"]):
+    for row in sorted(filter(counts, rows), key=lambda row: row["size"]):
         if verdict(row) == "worse" and reason(row, index)[0] == why:
             figure = f"{row['measure']} at {row['size']}"
             found.setdefault((row["data"], row["method"]), []).append(figure)
@@ -164,10 +208,10 @@ def _within(index, methods, change):
 def automatic(rows, index):
     """How often the library's default is at least as good as the paper's S2PPCA."""
     pairs = [(r, index.get(place(r, "SPPCA auto"))) for r in rows if r["method"] == "S2PPCA"]
-    pairs = [(r, auto) for r, auto in pairs if auto and "paper" in r]
+    pairs = [(r, auto) for r, auto in pairs if auto and "paper" in r and counts(r)]
     good = sum(judged(auto, r) != "worse" for r, auto in pairs)
     better = sum(judged(auto, r) == "better" for r, auto in pairs)
-    return f"{good} of {len(pairs)} figures ({better} beyond two deviations)"
+    return f"{good} of {len(pairs)} figures ({better} better beyond two standard errors)"
 
 
 def below(rows, rival):
@@ -205,12 +249,12 @@ def _plane(rows, name):
     """BSDR and its best rival in two dimensions."""
     part = [r for r in rows if (r["table"], r["data"], r["size"]) == ("Figure 2", name, 2)]
     part = {r["method"]: r["ours"] for r in part if r["measure"] == "MNP accuracy"}
-    own, default = part.pop("BSDR", None), part.pop("BSDR, noise 0.1", None)
-    if not (part and own and default):
+    own, other = part.pop("BSDR", None), part.pop("BSDR, noise 0.1", None)
+    if not (part and own and other):
         return f"* {name}: {NOT_MEASURED}."
     best = max(part, key=part.get)
     rival = f"the best rival {best} {part[best]:.3f} ({own - part[best]:+.3f})"
-    return f"* {name}: BSDR {own:.3f} (with noise 0.1 {default:.3f}), {rival}."
+    return f"* {name}: BSDR {own:.3f} (with noise 0.1 {other:.3f}), {rival}."
 
 
 def _text(values, style):

@@ -7,10 +7,23 @@ import json
 import re
 from pathlib import Path
 
-from benchmarks.papers import facts
+from benchmarks.papers import facts, layouts
 from benchmarks.papers.cells import KEY, RESULTS
-from benchmarks.papers.verdicts import REASONS, VERDICTS, by_place, reason, tally, verdict
+from benchmarks.papers.verdicts import (
+    REASONS,
+    VERDICTS,
+    by_place,
+    counts,
+    reason,
+    tally,
+    verdict,
+)
 
+LAYOUT_NOTE = "Ours, and in square brackets the printed figure where there is one.\n\n"
+CONFUSION_NOTE = (
+    "### Confusion matrices of Figures 4 and 5\n\nPer cent of each true class (lines), over the "
+    "splits.\n\n"
+)
 PAGES = Path(__file__).parents[2] / "docs" / "reproduction"
 TEXTS = Path(__file__).parent / "texts"
 # What the benchmarks of the models themselves measured by the protocols of their papers.
@@ -50,9 +63,10 @@ def own_table(rows):
     index = by_place(rows)
     lines = ["| | data | method | size | measure | paper | ours | difference | repeats | | cause |"]
     lines.append("|---|---|---|---|---|---|---|---|---|---|---|")
-    for row in rows:
+    for row in sorted(rows, key=lambda row: (row["table"], row["data"], row["size"])):
         if result := verdict(row):
             why = reason(row, index)[1] if result == "worse" else ""
+            why = why if counts(row) else "another task, does not count"
             start = f"| {row['table']} | {row['data']} | {row['method']} | {row['size']} "
             lines.append(f"{start}| {row['measure']} | {compared(row)} | {result} | {why} |")
     return "\n".join(lines)
@@ -60,11 +74,11 @@ def own_table(rows):
 
 def summary_table(summaries):
     heads = " | ".join((*VERDICTS, *REASONS))
-    lines = [f"| paper | method | figures | {heads} |", "|---" * 9 + "|"]
+    lines = [f"| paper | method | figures | {heads} |", "|---" * (6 + len(REASONS)) + "|"]
     for summary in summaries:
-        for method, counts in tally(summary["rows"]).items():
-            figures = sum(counts[v] for v in VERDICTS)
-            numbers = " | ".join(str(counts[v]) for v in (*VERDICTS, *REASONS))
+        for method, found in tally(summary["rows"]).items():
+            figures = sum(found[v] for v in VERDICTS)
+            numbers = " | ".join(str(found[v]) for v in (*VERDICTS, *REASONS))
             lines.append(f"| [{summary['paper']}] | {method} | {figures} | {numbers} |")
     return "\n".join(lines)
 
@@ -115,14 +129,24 @@ def title(paper):
     return f"# {PAPERS[paper]} [{paper}]\n\n"
 
 
+def counted(rows):
+    """The counts of verdicts, by the rule of the index, as the head of a page."""
+    found = tally(rows).items()
+    parts = [f"{m} {', '.join(f'{own[v]} {v}' for v in VERDICTS)}" for m, own in found]
+    return f"**Printed figures and ours:** {'; '.join(parts)}.\n\n" if parts else ""
+
+
 def section(summary):
     """The page of a paper."""
     rows, paper = summary["rows"], summary["paper"]
-    text = title(paper) + f"{circumstances(summary)}\n\n"
+    text = title(paper) + f"{counted(rows)}{circumstances(summary)}\n\n"
     found = getattr(facts, paper.lower())(rows)
     text += (TEXTS / f"{paper}.md").read_text().format(**found).strip() + "\n\n"
-    if tally(rows):
-        text += f"## The paper's own methods\n\n{own_table(rows)}\n\n"
+    text += "## In the paper's layout\n\n" + LAYOUT_NOTE + layouts.drawn(paper, rows)
+    if summary.get("confusions"):
+        text += CONFUSION_NOTE + layouts.confusion_tables(summary["confusions"]) + "\n\n"
+    if any(map(verdict, rows)):
+        text += f"## The paper's own methods, with verdicts\n\n{own_table(rows)}\n\n"
     text += f"## Data and protocol\n\n{protocol(summary)}\n\n"
     return text + "## Every row\n\n" + details(rows) + others(paper)
 

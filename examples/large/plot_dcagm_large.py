@@ -46,9 +46,11 @@ for name, model in models.items():
 # LDA assumes a single Gaussian per class and puts the two clusters of a class between each
 # other; here the plane keeps them apart.
 
-fig, axes = plt.subplots(1, 2, figsize=(11, 5))
+fig, axes = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
 for ax, name in zip(axes, ("LDA", "DCAGM"), strict=True):
-    EmbeddingDisplay.from_data(models[name].transform(X[:1500]), y[:1500], ax=ax)
+    EmbeddingDisplay.from_data(
+        models[name].transform(X[:1500]), y[:1500], ax=ax, legend=name == "DCAGM"
+    )
     ax.set_title(name)
 plt.show()
 

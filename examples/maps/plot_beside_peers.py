@@ -47,5 +47,5 @@ for ax, (name, model) in zip(axes.flat, models.items(), strict=True):
 plt.show()
 
 # %%
-# **What it shows.** Two dimensions cannot hold ten digits, but maps that use labels and unlabelled
-# images together hold more of them than those that use one or the other.
+# **What it shows.** Two dimensions hardly hold six digits, but SPPCA and KernelSPPCA, which use
+# labels and unlabelled images together, hold more of them than maps that use one or the other.

@@ -21,7 +21,9 @@ means = X.filter(like="mean")
 model = make_pipeline(StandardScaler(), PPCA(n_components=2)).fit(means)
 
 # %%
-LoadingsDisplay.from_estimator(model, means, y.map({0: "malignant", 1: "benign"}), kind="biplot")
+diagnosis = y.map({0: "malignant", 1: "benign"})
+_, ax = plt.subplots(figsize=(8.5, 6), layout="constrained")
+LoadingsDisplay.from_estimator(model, means, diagnosis, kind="biplot", ax=ax)
 plt.show()
 
 # %%

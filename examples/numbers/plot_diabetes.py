@@ -35,5 +35,5 @@ LoadingsDisplay.from_estimator(model, kind="top", component=0, ax=axes[1])
 plt.show()
 
 # %%
-# **What it shows.** The score grows along the first axis, which is blood fats and weight; half of
-# it is chance to these measurements, and the intervals say so.
+# **What it shows.** The score grows along the first axis, which is blood fats and weight; more
+# than half of it is chance to these measurements, and the intervals say so.

@@ -19,7 +19,7 @@ LINKED = ("PRPCA",)
 PICTURES = ("NeighbourLayout",)
 # Options that only this value of another one reads.
 READ_WITH = {
-    "SPPCA": {"supervision": "likelihood", "of": ("solver", "noise", "target_mean")},
+    "SPPCA": {"supervision": "likelihood", "of": ("solver", "noise", "target_mean", "likelihood")},
     "PRPCA": {"relation": "paper", "of": ("solver", "projection")},
 }
 
@@ -107,6 +107,14 @@ def outcome(model, X) -> np.ndarray:
         Z = np.asarray(model.transform(X), dtype=float)
         return Z @ Z.T
     return model.predict_proba(X) if is_classifier(model) else model.predict(X)
+
+
+def span(model, X) -> np.ndarray:
+    """The projection on the span of the coordinates of rows, or of the outcome there is."""
+    values = model.transform(X) if hasattr(model, "transform") else outcome(model, X)
+    U, lengths, _ = np.linalg.svd(values, full_matrices=False)
+    U = U[:, lengths > 1e-6 * lengths[0]]
+    return U @ U.T
 
 
 def gap(found, expected) -> float:

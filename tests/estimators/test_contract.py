@@ -1,10 +1,15 @@
 """What every model takes: the same rows in memory, sparse, in blocks or with dask, one fit."""
 
+import inspect
+
+import every
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from sklearn import config_context
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 
 import gnomon
 from gnomon import from_loaders
@@ -127,6 +132,27 @@ def test_a_notebook_shows_whether_a_model_is_fitted(X, name):
     model, known = clone(MODELS[name][0]), MODELS[name][1]
     assert "<span>Not fitted</span>" in model._repr_html_()
     assert "<span>Fitted</span>" in model.fit(X, **known)._repr_html_()
+
+
+@pytest.mark.parametrize("kind", every.constructors(), ids=lambda kind: kind.__name__)
+def test_what_a_fit_may_be_told_of_rows_is_routed_through_a_pipeline(kind, monkeypatch):
+    asked = set(inspect.signature(kind.fit).parameters) - {"self", "X", "y", "fit_params"}
+    told, seen = dict.fromkeys(asked, CODES), {}
+    monkeypatch.setattr(kind, "fit", lambda self, X, y=None, **given: seen.update(given) or self)
+    with config_context(enable_metadata_routing=True):
+        model = kind().set_fit_request(**dict.fromkeys(asked, True)) if asked else kind()
+        make_pipeline(model).fit(np.ones((N, D)), CODES, **told)
+    assert seen == told
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_skops_loads_what_it_dumps(X, name):
+    skops = pytest.importorskip("skops.io")
+    model, known = clone(MODELS[name][0]), MODELS[name][1]
+    dumped = skops.dumps(model.fit(X, **known))
+    ours = skops.get_untrusted_types(data=dumped)
+    assert all(kind.startswith("gnomon.") for kind in ours)
+    assert_array_equal(outcome(skops.loads(dumped, trusted=ours), X), outcome(model, X))
 
 
 def test_loaders_of_integers_are_rows_of_numbers(X):

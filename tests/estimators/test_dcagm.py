@@ -29,6 +29,7 @@ from gnomon.models.dcagm.alternation import State
     [
         DCAGM(tol=0.01),
         DCAGM(covariance="gaussian", n_gaussians=1, metric="raw", standardize=False, tol=0.01),
+        DCAGM(objective="paper", tol=0.05),
     ]
 )
 def test_sklearn_contract(estimator, check):
@@ -97,6 +98,19 @@ def test_the_objective_of_the_paper_has_the_probabilities_of_its_mixtures(partly
     by_gaussian = model.responsibilities(X)
     by_class = [by_gaussian[:, model.gaussian_classes_ == c].sum(axis=1) for c in range(3)]
     assert_allclose(np.column_stack(by_class), model.predict_proba(X), atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:DCAGM stopped")
+def test_weight_in_em_and_metric_follow_the_objective_unless_given(partly):
+    X, _ = partly
+    printed = DCAGM(objective="paper", max_iter=3).fit(*partly).transform(X)
+    named = DCAGM(objective="paper", em_weight=1.0, metric="raw", max_iter=3).fit(*partly)
+    assert_allclose(named.transform(X), printed)
+    default = DCAGM(max_iter=3).fit(*partly).transform(X)
+    assert_allclose(
+        DCAGM(em_weight=0.3, metric="within", max_iter=3).fit(*partly).transform(X), default
+    )
+    assert not np.allclose(DCAGM(em_weight=0.1, max_iter=3).fit(*partly).transform(X), default)
 
 
 def test_one_gaussian_per_class_is_quadratic_discriminant_analysis(wine, monkeypatch):

@@ -134,8 +134,8 @@ def test_transform_is_equation_19_scaled_to_an_unlinked_row(linked):
 def test_em_equals_the_closed_form(linked):
     X, links, _ = linked
     closed = PRPCA(2, relation="paper").fit(X, links=links)
-    em = PRPCA(2, solver="em", tol=0, max_iter=300, relation="paper").fit(X, links=links)
-    assert_allclose(em.get_covariance(), closed.get_covariance(), rtol=1e-8, atol=1e-8)
+    em = PRPCA(2, solver="em", tol=0, max_iter=1000, relation="paper").fit(X, links=links)
+    assert_allclose(em.get_covariance(), closed.get_covariance(), rtol=1e-6, atol=1e-5)
     assert np.diff(em.objective_).min() > -1e-7
     assert em.n_iter_ > 1
 
@@ -313,6 +313,18 @@ def test_content_is_filled_in_from_neighbours(linked):
     assert 0.7 < np.mean(((filled - X[new])[:, 4:] / std[:, 4:]) ** 2) < 1.4
 
 
+# Squared errors of filled entries, as shares of those without links. Links help where they are
+# learnt; the filter knows a row by its neighbours' mean, the paper's prior has linked rows opposed.
+NO_WORSE = {
+    ("learnt", False): 0.98,
+    ("learnt", True): 1.005,
+    ("filter", False): 1.005,
+    ("filter", True): 1.0,
+    ("paper", False): 1.015,
+    ("paper", True): 1.01,
+}
+
+
 @pytest.mark.filterwarnings("ignore:X has missing values, which PPCA fills")
 @pytest.mark.parametrize("in_fit", [False, True])
 @pytest.mark.parametrize("relation", ["paper", "filter", "learnt"])
@@ -326,7 +338,8 @@ def test_intervals_of_filled_entries_cover_what_they_say(rng, relation, in_fit):
     distances = np.abs(filled - X)[gaps] / std[gaps]
     assert_allclose([np.mean(distances < 1.96), np.mean(distances < 0.674)], [0.95, 0.5], atol=0.04)
     alone = PPCA(2).fit(holes if in_fit else X).impute(holes)
-    assert np.mean((filled - X)[gaps] ** 2) < 1.02 * np.mean((alone - X)[gaps] ** 2)
+    errors = [np.mean((values - X)[gaps] ** 2) for values in (filled, alone)]
+    assert errors[0] < NO_WORSE[relation, in_fit] * errors[1]
 
 
 def planted_groups(rng):

@@ -12,6 +12,7 @@ VARIANTS = [
     SPPCA(1, supervision="likelihood", solver="dual", scale="energy", noise=0.5),
     SPPCA(1, supervision="likelihood", solver="subspace", prior=1.0),
     SPPCA(1, supervision="likelihood", solver="em", tol=1e-4, max_iter=2000),
+    SPPCA(supervision="likelihood", likelihood="probit"),
 ]
 
 

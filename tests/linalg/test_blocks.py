@@ -1,11 +1,15 @@
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 
-from gnomon import PPCA
+from gnomon import BSDR, DCAGM, PPCA
 from gnomon.datasets import make_subspace
-from gnomon.linalg.blocks import from_dask, from_loaders
-from gnomon.linalg.data import Weighted, center
+from gnomon.linalg import blocks
+from gnomon.linalg.blocks import Blocks, from_dask, from_loaders, kept_in_memory
+from gnomon.linalg.data import Matrix, Weighted, center
 
 da = pytest.importorskip("dask.array", reason="needs dask")
 
@@ -48,6 +52,48 @@ def test_products_of_dask_rows(X, rng):
     _, weighted = center(Weighted(data, weights))
     mean = weights @ X / weights.sum()
     assert_allclose(weighted.gram(), ((X - mean).T * weights) @ (X - mean), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "stored",
+    {
+        "loaders": lambda X: from_loaders([lambda: X[:60], lambda: X[60:61], lambda: X[61:]]),
+        "sparse loaders": lambda X: from_loaders([lambda: sparse.csr_array(X)] * 2).rows(
+            np.arange(2 * len(X)) < len(X)
+        ),
+        "both": lambda X: Blocks([Matrix(X[:9]), Matrix(sparse.csr_array(X[9:]))]),
+        "dask": lambda X: from_dask(da.from_array(X, chunks=(64, 10))),
+        "some of them": lambda X: from_loaders([lambda: X, lambda: X]).rows(
+            np.arange(2 * len(X)) >= len(X)
+        ),
+    }.values(),
+)
+def test_few_rows_in_blocks_are_kept(X, stored, monkeypatch):
+    X = np.where(X > 0, X, 0.0)
+    kept = kept_in_memory(stored(X))
+    assert isinstance(kept, Matrix) and kept.dtype == X.dtype
+    assert_array_equal(kept @ np.eye(X.shape[1]), X)
+    monkeypatch.setattr(blocks, "KEPT_ENTRIES", X.size - 1)
+    assert isinstance(kept_in_memory(stored(X)), Blocks)
+
+
+@pytest.mark.parametrize("model", [BSDR(1, max_iter=2, random_state=0), DCAGM(1, max_iter=2)])
+def test_models_of_many_sweeps_read_rows_once(X, model, monkeypatch):
+    calls, y = [], np.where(np.arange(len(X)) % 3, X[:, 0] > np.median(X[:, 0]), -1)
+
+    def load(rows):
+        calls.append(rows)
+        return X[rows]
+
+    halves = from_loaders([lambda: load(slice(0, 70)), lambda: load(slice(70, None))])
+    calls.clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(halves, y)
+        assert len(calls) == 2
+        monkeypatch.setattr(blocks, "KEPT_ENTRIES", 0)
+        model.fit(halves, y)
+    assert len(calls) > 12
 
 
 def test_loaders_are_read_one_at_a_time(X):

@@ -1,3 +1,5 @@
+import shutil
+
 import pytest
 
 
@@ -17,3 +19,38 @@ def read(tmp_path):
         return open_table(tmp_path / "t.csv", note=notes.append, **options), notes
 
     return opened
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium without a window, which keeps what its console and its network say."""
+    webdriver = pytest.importorskip("selenium.webdriver")
+    program, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not (program and driver):
+        pytest.skip("chromium and chromedriver are not here")
+    options = webdriver.ChromeOptions()
+    options.binary_location = program
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    opened = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    yield opened
+    opened.quit()
+
+
+@pytest.fixture(scope="session")
+def screen(browser):
+    """Make the browser's page as wide, high and light as asked, its logs empty."""
+
+    def be(*, width, height, scheme, touch=False):
+        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        points = {"enabled": touch, "maxTouchPoints": 2}
+        browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", points)
+        browser.get("about:blank")
+        for log in ("browser", "performance"):
+            browser.get_log(log)
+
+    return be

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 
 import numpy as np
 import pytest
@@ -172,6 +173,7 @@ def test_fillings_have_the_style_of_their_column(tmp_path, numbers):
     run("impute", tmp_path / "o" / "model.gnomon", path, "-o", tmp_path / "f.csv")
     after = columns_of(tmp_path / "f.csv", ";")
     assert "," in after["x0"][3]
+    assert re.fullmatch(r"\d+,\d+", after["x0 (sd)"][3]) and not after["x0 (sd)"][4]
     assert list(after["x2"]) == comma["x2"]
     assert set(after["yes"]) == {"TRUE", "FALSE"}
 

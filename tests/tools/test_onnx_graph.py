@@ -97,6 +97,12 @@ def test_what_is_not_affine_is_refused():
         to_onnx(make_pipeline(StandardScaler(), KernelPCA(3), PPCA(2)).fit(X))
 
 
+def test_probabilities_of_scores_are_refused():
+    model = SPPCA(2, supervision="likelihood", likelihood="probit").fit(X, Y)
+    with pytest.raises(ValueError, match="model has a probit likelihood"):
+        to_onnx(model)
+
+
 def test_a_scaler_that_clips_is_refused():
     with pytest.raises(ValueError, match="the step 'minmaxscaler'"):
         to_onnx(make_pipeline(MinMaxScaler(clip=True), PPCA(2)).fit(X))

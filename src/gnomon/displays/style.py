@@ -41,6 +41,8 @@ N_LOOKS = PLAIN_COLOURS * len(MARKERS) * len(SHADES)
 # A legend has up to two columns as high as the axes; more would leave no room for the points.
 NAMES_IN_COLUMN = 16
 MOST_NAMES = 2 * NAMES_IN_COLUMN
+# Area of a marker in a legend, however small the points are: its colour can still be seen.
+LEGEND_SIZE = 25.0
 
 
 def colour(label) -> str:
@@ -152,7 +154,11 @@ def add_legend(ax):
     style: dict = {"frameon": False, "bbox_to_anchor": (1.0, 1.0), "loc": "upper left"}
     if len(names) > NAMES_IN_COLUMN:
         style |= {"ncols": 2, "fontsize": "small", "columnspacing": 1.0, "handletextpad": 0.2}
-    return ax.legend(handles, names, **style)
+    legend = ax.legend(handles, names, **style)
+    for handle in legend.legend_handles:
+        if hasattr(handle, "set_sizes"):
+            handle.set_sizes(np.maximum(handle.get_sizes(), LEGEND_SIZE))
+    return legend
 
 
 def last_step(estimator, X=None):

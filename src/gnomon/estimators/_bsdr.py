@@ -14,6 +14,7 @@ from gnomon._lazy import import_extra
 from gnomon.estimators._base import LatentPosterior
 from gnomon.estimators._door import FillsGaps, check_integer, check_option, check_real, generator
 from gnomon.estimators._fit import IterativeFit
+from gnomon.linalg.blocks import kept_in_memory
 from gnomon.linalg.data import Centered, as_data, has_gaps
 from gnomon.models.bsdr.factors import Gamma
 from gnomon.models.bsdr.fit import BsdrFit, Settings
@@ -118,12 +119,13 @@ class BayesianReduction(
             prior=check_option("prior", self.prior, ("auto", "entry", "column", "row")),
             projection_prior=self._projection_prior(),
             weight_prior=read_prior("weight_prior", self.weight_prior),
-            latent_noise=check_real("latent_noise", self.latent_noise, low=0, open_low=True),
+            latent_noise=self._latent_noise(),
             standardize=check_option("standardize", self.standardize, (True, False)),
             n_init=None if self.n_init == "auto" else check_integer("n_init", self.n_init, low=1),
             max_iter=check_integer("max_iter", self.max_iter, low=1),
             tol=check_real("tol", self.tol, low=0),
             rng=generator(self.random_state),
+            solver=check_option("solver", self.solver, ("accelerated", "paper")),
             sampling=self._sampling(),
         )
 
@@ -134,6 +136,9 @@ class BayesianReduction(
         return check_integer(
             "n_components", self.n_components, low=1, high=n_features, high_is=high_is
         )
+
+    def _latent_noise(self):
+        return check_real("latent_noise", self.latent_noise, low=0, open_low=True)
 
     def _projection_prior(self):
         if isinstance(self.projection_prior, str):
@@ -158,6 +163,7 @@ class BayesianReduction(
         self.components_ = found.loadings.T.astype(dtype)
         self.loadings_sd_ = found.loadings_sd.T.astype(dtype)
         self.mean_ = found.inputs.mean.astype(dtype)
+        self.latent_noise_ = float(np.sqrt(found.inputs.noise))
         self.relevance_, self.kept_ = found.relevance, found.kept
         self.feature_relevance_ = found.feature_relevance
         self.weights_, self.bias_, self.weights_covariance_ = found.B[1:], found.B[0], found.C
@@ -171,7 +177,8 @@ class BayesianReduction(
             warnings.warn(
                 f"{type(self).__name__} found the null solution: no component spreads the rows "
                 "by more than the latent noise; give more labelled rows, other features, a number "
-                "as n_components, or a projection_prior that prunes less, as (0.1, 10)",
+                "as n_components, a projection_prior that prunes less, as (0.1, 10), or "
+                "inference='gibbs', whose posterior does not collapse with few labels",
                 UserWarning,
                 stacklevel=4,
             )
@@ -202,8 +209,7 @@ class BayesianReduction(
     def _latent_covariances(self, X, Z):
         """Covariances (n, q, q) of z given x, whose mean is Z."""
         if self.inference == "gibbs":
-            noise = float(self.latent_noise) ** 2
-            return covariance_of_draws(self._drawn_projections(X), Z, noise)
+            return covariance_of_draws(self._drawn_projections(X), Z, self._inputs.noise)
         fit, q = (self._inputs, self._precisions), Z.shape[1]
         variances = latent_variances(*fit, q, as_data(self._filled(X)))
         if not has_gaps(X):
@@ -228,13 +234,16 @@ def read_prior(name, value, also="") -> Gamma:
 
 
 def labelled_data(X, labelled, owner):
-    """The rows of X that have an output, as `Data`; warns where there are others."""
+    """The rows of X that have an output, as `Data`; warns where there are others.
+
+    A fit goes over them hundreds of times: of rows in blocks those are kept that fit in memory.
+    """
     if labelled.all():
-        return as_data(X)
+        return kept_in_memory(as_data(X))
     warnings.warn(
         f"y has no label for {np.sum(~labelled)} of {len(labelled)} rows; {owner} leaves them "
         "out, as they say nothing of the projection in this model",
         UserWarning,
         stacklevel=3,
     )
-    return as_data(X).rows(labelled)
+    return kept_in_memory(as_data(X).rows(labelled))

@@ -41,7 +41,8 @@ def _contents(part):
     elif isinstance(part, Data):
         yield from part.dense_blocks()
     elif sparse.issparse(part):
-        yield from (part.shape, part.data, part.indices, part.indptr)
+        compressed: Any = part
+        yield from (compressed.shape, compressed.data, compressed.indices, compressed.indptr)
     else:
         yield part
 

@@ -47,6 +47,7 @@ from gnomon.estimators._targets import (
 from gnomon.estimators.chunks import doubtful_labels, warn_of_wrong_members
 from gnomon.estimators.links import read_links
 from gnomon.estimators.selection import ChoosesSize
+from gnomon.linalg.blocks import kept_in_memory
 from gnomon.linalg.data import Centered, as_data, has_gaps
 from gnomon.linalg.standardize import standardize
 from gnomon.models.dcagm import fit as dcagm
@@ -59,6 +60,10 @@ from gnomon.typing import CallbackLike, GraphLike, OutputsLike, RowsLike, SeedLi
 # Copies of a row with gaps that a fit sees, each with its gaps drawn anew and a part of its weight:
 # more cost time and predict no better (benchmarks/gaps.py --copies).
 N_COPIES = 4
+# Weight of unlabelled rows in EM: 0.1 and 1 were no better (benchmarks/dcagm_defaults.py).
+EM_WEIGHT = 0.3
+# Section 5 of [PGK07]: the paper itself takes distances where the fit ended.
+METRICS = {"invariant": "within", "paper": "raw"}
 
 
 class DCAGM(
@@ -89,21 +94,24 @@ class DCAGM(
     covariance : {"class", "gaussian"}, default="class"
         One covariance for the Gaussians of a class, or one for each, section 2.2 of [1]_.
     objective : {"invariant", "paper"}, default="invariant"
-        "paper" is the objective as printed, for study: without the determinant that keeps
-        unlabelled rows from shrinking a component to nothing.
+        "paper" is objective and algorithm of [1]_ as printed, for study: without the
+        determinant that keeps unlabelled rows from shrinking a component to nothing, without
+        a prior of the covariances, from LDA and RCA, ended where the iterations end.
     unlabelled_weight : float or "auto", default=0.01
         Weight of unlabelled rows in the objective. "auto" leaves 0.01 for a value that predicts
         hidden labels clearly better, by cross-validation that costs some 25 fits.
     chunk_weight : float or "auto", default=0.1
         Weight of chunks, and of pairs that cannot be linked, in the objective; "auto" chooses
         it likewise.
-    em_weight : float, default=0.3
-        Weight of unlabelled rows, in chunks or not, when EM fits the mixture.
+    em_weight : float, default=None
+        Weight of unlabelled rows, in chunks or not, when EM fits the mixture. None is 0.3, and
+        1 for ``objective="paper"``.
     ridge : float, default=3.0
         Penalty on components of little variance.
-    metric : {"within", "raw"}, default="within"
+    metric : {"auto", "within", "raw"}, default="auto"
         Coordinates of `transform`, for distances and not for the classifier: the classes have
-        unit covariance on average, or as the fit ended, where all rows together have it.
+        unit covariance on average, or as the fit ended, where all rows together have it. "auto"
+        is "within", and "raw" for ``objective="paper"``.
     standardize : bool, default=True
         Whether features are brought to unit variance, rare ones to the same size in the rows
         that have them; False divides all by one number, for scales that mean something.
@@ -199,9 +207,9 @@ class DCAGM(
         objective: str = "invariant",
         unlabelled_weight: float | str = 0.01,
         chunk_weight: float | str = 0.1,
-        em_weight: float = 0.3,
+        em_weight: float | None = None,
         ridge: float = 3.0,
-        metric: str = "within",
+        metric: str = "auto",
         standardize: bool = True,
         batch_size: int | None = None,
         n_init: int | str = 1,
@@ -244,7 +252,7 @@ class DCAGM(
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             NaN marks missing values in a dense X.
         y : array-like of shape (n_samples,)
-            Class labels; -1 or None for rows without.
+            Class labels; -1 or None for rows without. -1 and 1 alone are two classes.
         chunks : array-like of shape (n_samples,), default=None
             Rows with the same number >= 0 are known to share a class; -1 for rows in no
             chunk. A label of one member is passed on to all, but, with a warning, not to those
@@ -270,7 +278,8 @@ class DCAGM(
         settings = self._settings()
         X = read_data(self, X, fitting=True, min_samples=2)
         require_targets(y, "DCAGM")
-        n = X.shape[0]
+        # A fit goes over the rows many times: those in blocks are kept where they fit in memory.
+        X, n = kept_in_memory(X), X.shape[0]
         weights = np.ones(n) if sample_weight is None else read_weights(sample_weight, n)
         self.filling_, classes = filling.learn(X, weights), read_classes(y, n)
         classes, groups = self._share_labels(
@@ -420,7 +429,7 @@ class DCAGM(
             n_components=check_integer("n_components", self.n_components, low=1),
             chunk_weight=_check_weight("chunk_weight", self.chunk_weight),
             unlabelled_weight=_check_weight("unlabelled_weight", self.unlabelled_weight),
-            em_weight=check_real("em_weight", self.em_weight, low=0),
+            em_weight=self._em_weight(),
             ridge=check_real("ridge", self.ridge, low=0),
             per_gaussian=self.covariance == "gaussian",
             as_printed=self.objective == "paper",
@@ -430,13 +439,24 @@ class DCAGM(
             model,
             choose=tuple(name for name in DEFAULTS if isinstance(getattr(self, name), str)),
             standardize=check_option("standardize", self.standardize, (True, False)),
-            metric=check_option("metric", self.metric, ("within", "raw")),
+            metric=self._metric(),
             batch_size=None if size is None else check_integer("batch_size", size, low=1),
             n_init=check_integer("n_init", self.n_init, low=1),
             max_iter=check_integer("max_iter", self.max_iter, low=1),
             tol=check_real("tol", self.tol, low=0),
             rng=generator(self.random_state),
         )
+
+    def _em_weight(self):
+        """As given, or the default of the objective."""
+        if self.em_weight is None:
+            return 1.0 if self.objective == "paper" else EM_WEIGHT
+        return check_real("em_weight", self.em_weight, low=0)
+
+    def _metric(self):
+        """As given, or the one of the objective."""
+        metric = check_option("metric", self.metric, ("auto", "within", "raw"))
+        return METRICS[self.objective] if metric == "auto" else metric
 
     def _share_labels(self, X, classes, chunks, weights):
         """Labels passed on to the members of a chunk; those that x speaks against leave it."""

@@ -242,7 +242,7 @@ class PPCA(IterativeFit, LinearGaussianModel):
         self.explained_variance_ = np.sum(W**2, axis=0) + sigma2
         self.explained_variance_ratio_ = self.explained_variance_ / found.total
         for name in ("criterion_", "log_likelihood_", "prior_variances_"):
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         if found.evidence is None:
             self.log_likelihood_ = found.run.objective[-1]
         else:

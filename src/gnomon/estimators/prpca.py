@@ -71,7 +71,8 @@ class PRPCA(IterativeFit, LinearGaussianModel):
     gamma : float, default=1e-6
         "paper": what is added to the precision gamma I + (alpha I + A)^2 so that it is regular.
     solver : {"svd", "em"}, default="svd"
-        "paper": the closed form, or expectation-maximisation.
+        "paper": the closed form, or the expectation-maximisation of [1]_ from its own start,
+        principal axes and a noise of 1e-6; the paper takes 5 steps (``max_iter``).
     prior : {None, "ard"}, default=None
         "paper": "ard" is Bayesian PRPCA. Every component has a prior of its own on its
         loadings, and those without evidence are left out.
@@ -364,7 +365,8 @@ class PRPCA(IterativeFit, LinearGaussianModel):
             Rows to embed. NaN marks missing values.
         links, sample_index
             As in `transform`. They matter for "learnt", whose posterior is that of the shared
-            part; for a row with missing values its variance is that of a complete row.
+            part; for a row with missing values its variance is that of a complete row. "paper"
+            takes the noise of rows as they are, the mean over the links they have.
 
         Returns
         -------
@@ -376,7 +378,7 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         nodes, q = self._nodes(X.shape[0], links, sample_index), len(self.components_)
         if not self._shares():
             mean, covariance = self._latent_posterior(X)
-            return LatentPosterior(mean[:, :q], covariance[:, :q, :q])
+            return LatentPosterior(mean[:, :q], self._row_variance() * covariance[:, :q, :q])
         variances = posterior.shared_variances(self._relational(), nodes)
         variances /= np.sum(self.components_.astype(float) ** 2, axis=1)
         covariances = variances[:, :, None] * np.eye(q)
@@ -485,7 +487,7 @@ class PRPCA(IterativeFit, LinearGaussianModel):
 
     def _keep(self, dtype, index, found):
         for name in OF_SOME_RELATIONS:
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         self.mean_ = np.asarray(found.mean, dtype=dtype)
         self.components_ = np.ascontiguousarray(found.view.W.T.astype(dtype))
         self.noise_variance_ = float(found.view.sigma2)
@@ -522,6 +524,16 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         U = np.asarray(self.axes_.T, dtype=float)
         variances = self.shared_variances_, self.own_variances_
         return State(U, *variances, self.smoothness_, float(self.noise_variance_))
+
+    def _row_variance(self):
+        """How much more a row varies than the model of the paper says of one without links.
+
+        The model has (Delta^-1)_ii for it, which is beyond all measure where Delta is nearly
+        singular, as with the paper's gamma; the noise of rows as they are tells its mean.
+        """
+        if self.relation != "paper" or not hasattr(self, "content_noise_variance_"):
+            return 1.0
+        return self.content_noise_variance_ / self.noise_variance_
 
     def _nodes(self, m, links, sample_index):
         """The m rows among the nodes of a graph, beside the rows of the fit; alone without one."""

@@ -1,5 +1,6 @@
 """Supervised and semi-supervised probabilistic PCA."""
 
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ from gnomon.estimators._fit import IterativeFit
 from gnomon.estimators._predict import PredictsOutputs
 from gnomon.estimators._targets import (
     KINDS,
+    contrasts,
     decode_covariance,
     decode_predictions,
     decode_scores,
@@ -30,7 +32,7 @@ from gnomon.estimators._targets import (
 from gnomon.estimators.links import TakesLinks
 from gnomon.estimators.selection import ChoosesSize
 from gnomon.linalg.data import Centered, as_data, has_gaps
-from gnomon.models.sppca import predict
+from gnomon.models.sppca import predict, scores
 from gnomon.models.sppca.fit import Prediction, Settings, SppcaFit, fit
 from gnomon.models.sppca.statistics import State
 from gnomon.models.strength import fit as strength
@@ -39,6 +41,9 @@ from gnomon.typing import CallbackLike, GraphLike, OutputsLike, RowsLike, SeedLi
 
 SOLVERS = ("auto", "moments", "dual", "subspace", "em")
 SCALES = ("auto", "latent", "energy")
+LIKELIHOODS = ("gaussian", "probit")
+# What a probit likelihood needs of other parameters.
+WITH_PROBIT = {"supervision": "likelihood", "noise": "learn", "target_mean": "likelihood"}
 
 
 class TargetDistribution(NamedTuple):
@@ -80,9 +85,9 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         multilabel and any other is numeric.
     solver : {"auto", "moments", "dual", "subspace", "em"}, default="auto"
         How "likelihood" finds its maximum: from second moments in one pass, in the span of the
-        rows, by a growing subspace with few products, or by the EM of [1]_ for study (random
-        start, mean of the labelled y, rows that lack an output count as unlabelled). "auto"
-        takes the cheapest for the shape of X.
+        rows, by a growing subspace with few products, or by the EM of [1]_ as printed, for study
+        (standard normal loadings, noise variances 1e-5, mean of the labelled y; rows that lack
+        an output count as unlabelled). "auto" takes the cheapest for the shape of X.
     noise : {"learn", "per_output"}, float or pair of floats, default="learn"
         For "likelihood": one noise level for x and one for y are learnt, or one for every
         output. A float ties the noise of y to that of x at this ratio, a pair fixes both.
@@ -91,7 +96,12 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         For "likelihood": the mean of y is learnt, or kept at that of the labelled rows.
     prior : float, default=0.0
         For "likelihood": precision of a Gaussian prior on the loadings, in units of the mean
-        variance of x and of y. Zero is maximum likelihood.
+        variance of x and of y. Zero is maximum likelihood. Scores of a probit likelihood, which
+        could grow without end, have a precision of 0.1 besides.
+    likelihood : {"gaussian", "probit"}, default="gaussian"
+        For "likelihood" and classes, or 0/1 indicators: Gaussian codes as in [1]_, or scores of
+        which the largest is the class (for indicators the positive ones are set), the future
+        work of [1]_. Then `predict_proba` is that of the model alone.
     scale : {"auto", "latent", "energy"}, default="auto"
         Scale of the coordinates. "latent" is the posterior mean of z, nearly whitened;
         "energy" stretches each axis to the length it explains, in units of x, and with
@@ -169,6 +179,9 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         For "auto": the scores of the sizes tried, and why this one was taken.
     input_share_, target_share_ : ndarray of shape (n_components,)
         Share of the energy of x, and of the outputs, that each component explains.
+    likelihood_ : str
+        "gaussian" or "probit". With "probit" the outputs that `coef_` and `target_components_`
+        speak of are contrasts of the scores, or scores of the indicators.
     log_likelihood_ : float
         For "likelihood": log likelihood of the data (less the penalty of the prior).
     objective_ : list of float
@@ -217,6 +230,7 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         noise: str | float | tuple[float, float] = "learn",
         target_mean: str = "likelihood",
         prior: float = 0.0,
+        likelihood: str = "gaussian",
         scale: str = "auto",
         max_iter: int = 500,
         tol: float = 1e-7,
@@ -231,6 +245,7 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         self.noise = noise
         self.target_mean = target_mean
         self.prior = prior
+        self.likelihood = likelihood
         self.scale = scale
         self.max_iter = max_iter
         self.tol = tol
@@ -255,7 +270,8 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Training rows. NaN marks missing values in a dense X.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
-            Outputs. -1 or None marks rows without class, NaN missing numbers or indicators.
+            Outputs. -1 or None marks rows without class, NaN missing numbers or indicators; -1
+            and 1 alone are two classes.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows; a weight of two is a row that occurs twice.
         links : Links, array-like or sparse matrix, or "neighbours", default=None
@@ -281,24 +297,28 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         X = read_data(self, X, fitting=True, min_samples=2)
         check_size(settings.n_components, X.shape)
         problem, coding = self._read_problem(X, y, sample_weight, chunks, settings)
+        self.likelihood_ = settings.likelihood
+        if settings.likelihood == "probit":
+            problem = self._with_signs(problem, coding)
         if links is not None:
             problem = self._joined(problem, X.shape[0], links, sample_index, settings)
         if self.supervision == "likelihood":
             found = fit(problem, settings, self._loop(problem))
             self._keep(X.dtype, coding, found, "likelihood", found.n_passes)
             self.log_likelihood_ = found.log_likelihood
-            self._keep_widening(*problem[:3], problem.weights, settings.n_components)  # type: ignore[call-arg]
-            self._keep_head(problem, found)
+            self._keep_predictions(problem, found)
             self._warn_at_floor(*found.at_floor)
+            run: Any = found.run
         else:
             chosen = self._strength_settings(settings, before)
-            found = strength.fit(problem, chosen, self._loop(problem))  # type: ignore[assignment]
-            self._keep(X.dtype, coding, found.fitted, found.strength, found.passes)
-            self.supervision_directions_ = found.n_directions
-            self._keep_head(problem, found.fitted)
-            if found.curve is not None:
-                self.supervision_curve_ = found.curve._asdict()
-        self._keep_run(found.run, max_iter=self.max_iter)  # type: ignore[arg-type]
+            strong = strength.fit(problem, chosen, self._loop(problem))
+            self._keep(X.dtype, coding, strong.fitted, strong.strength, strong.passes)
+            self.supervision_directions_ = strong.n_directions
+            self._keep_head(problem, strong.fitted)
+            if strong.curve is not None:
+                self.supervision_curve_ = strong.curve._asdict()
+            run = strong.run
+        self._keep_run(run, max_iter=self.max_iter)
         return self
 
     def fit_transform(
@@ -380,8 +400,10 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
             (n_samples, n_components, n_components).
         """
         X = self._read(X, links, sample_index)
-        by_likelihood = self.supervision_ == "likelihood"
+        by_likelihood, own = self.supervision_ == "likelihood", self._scores()
         posterior = predict.posterior if by_likelihood else predict.completed_posterior
+        if own is not None:
+            posterior = partial(scores.posterior, scores=own)
         return LatentPosterior(*posterior(self._fitted(), X, *self._read_outputs(y, X.shape[0])))
 
     def inverse_transform(self, Z: RowsLike) -> np.ndarray:
@@ -433,7 +455,8 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
-            For classes the density is that of their orthonormal codes.
+            For classes the density is that of their orthonormal codes; with a probit likelihood
+            the logarithm of the probability of the class, or of the indicators, is added.
 
         Returns
         -------
@@ -445,6 +468,8 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
             return total
         X = self._read(X)
         Y, observed = self._read_outputs(y, X.shape[0])
+        if self._scores() is not None:
+            return total + self._log_probabilities(X, Y, observed)
         density = predict.log_density(self._outputs_given(X), Y, observed)
         return total + density - observed @ np.log(self.target_coding_.scale)
 
@@ -476,7 +501,9 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         filled, deviations = super().impute(X, return_std=True)
         rows = self._read(X)
         Y, observed = self._read_outputs(y, rows.shape[0])
-        values, deviations_y = predict.fill(self._outputs_given(rows), Y, observed)
+        own = self._scores()
+        fill = predict.fill if own is None else own.fill
+        values, deviations_y = fill(self._placed(rows)[0], Y, observed)
         outputs = restore(values, observed, self.predict(X), self.target_coding_)
         if not return_std:
             return filled, outputs
@@ -505,8 +532,10 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         X = super().sample(n_samples, random_state=rng)
         if not return_y:
             return X
-        mean, covariances, _ = self._outputs_given(X)
+        mean, covariances, _ = self._placed(X)[0]
         drawn = gaussian.sample(rng, n_samples, mean, np.linalg.cholesky(covariances[0]), 0.0)
+        if self._scores() is not None:
+            drawn = self._scores().columns(drawn)
         return X, decode_predictions(drawn, self.target_coding_)
 
     def _log_densities(self, X):
@@ -516,6 +545,7 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         """Checked parameters, as the model takes them."""
         check_strength(self.supervision)
         check_option("target", self.target, ("auto", *KINDS))
+        self._check_likelihood()
         return Settings(
             check_integer("n_components", self.n_components, low=1),
             check_option("solver", self.solver, SOLVERS),
@@ -526,7 +556,36 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
             check_integer("max_iter", self.max_iter, low=1),
             check_real("tol", self.tol, low=0),
             repeatable(self.random_state),
+            self.likelihood,
         )
+
+    def _check_likelihood(self):
+        """Raise where parameters do not go with a probit likelihood."""
+        check_option("likelihood", self.likelihood, LIKELIHOODS)
+        if self.likelihood == "gaussian":
+            return
+        if self.solver == "em":
+            raise ValueError(
+                "likelihood == 'probit' and solver == 'em', the paper's EM for Gaussian codes; "
+                "accepted with a probit likelihood are 'auto', 'moments', 'dual' and 'subspace'"
+            )
+        for name, value in WITH_PROBIT.items():
+            if getattr(self, name) != value:
+                raise ValueError(
+                    f"likelihood == 'probit' and {name} == {getattr(self, name)!r}; accepted with "
+                    f"a probit likelihood is {name}={value!r}"
+                )
+
+    def _with_signs(self, problem, coding):
+        """The problem as the probit likelihood takes it: classes, or indicators as signs."""
+        if coding.kind == "numeric":
+            raise ValueError(
+                "likelihood == 'probit' and y holds numbers; accepted are classes and indicators "
+                "0 and 1, see target="
+            )
+        if coding.kind != "multilabel":
+            return problem
+        return problem._replace(Y=np.sign(coding.center + problem.Y - 0.5))
 
     def _strength_settings(self, settings, before):
         """The same for a strength in the place of the likelihood."""
@@ -565,6 +624,13 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         if coding.kind == "classes":
             self.classes_ = coding.classes
 
+    def _keep_predictions(self, problem, fitted):
+        """What the Gaussian likelihood learns besides for its predictions; scores need nothing."""
+        self.class_head_ = None
+        if self._scores() is None:
+            self._keep_widening(*problem[:3], problem.weights, self.n_components_)  # type: ignore[call-arg]
+            self._keep_head(problem, fitted)
+
     def _keep_head(self, problem, fitted):
         def coordinates(rows, wide):
             X = take_rows(problem.X, rows)
@@ -592,3 +658,33 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
 
     def _placed(self, X, coef=None):
         return predict.placed(self._fitted(), X, coef)
+
+    def _scores(self):
+        """What scores say of y; None where outputs are Gaussian."""
+        coding = self.target_coding_
+        if getattr(self, "likelihood_", "gaussian") == "gaussian" or coding.kind == "none":
+            return None
+        if coding.kind == "multilabel":
+            return scores.LabelScores(coding.center, self.n_components_)
+        return scores.ClassScores(contrasts(len(coding.classes)), self.n_components_)
+
+    def _probabilities(self, X):
+        own = self._scores()
+        return super()._probabilities(X) if own is None else own.probabilities(self._placed(X)[0])
+
+    def _outputs_given(self, X):
+        given, own = self._placed(X)[0], self._scores()
+        return given if own is None else own.outputs(given)
+
+    def _output_means(self, X):
+        given, own = self._placed(X)[0], self._scores()
+        return given.mean if own is None else own.means(given)
+
+    def _log_probabilities(self, X, Y, observed):
+        """Log p(y | x) of the outputs seen, zero where there is none."""
+        given, own, rows = self._placed(X)[0], self._scores(), observed.any(axis=1)
+        given = given._replace(mean=given.mean[rows], pattern=given.pattern[rows])
+        found = np.zeros(len(Y))
+        targets = own.targets(Y[rows], observed[rows])
+        found[rows] = scores.log_probabilities(given, targets, own.rank)
+        return found

@@ -27,37 +27,35 @@ class Schedule(NamedTuple):
 
 def draw_chains(
     kernel: Kernel,
-    states: Sequence,
+    state,
     rng: np.random.Generator,
     schedule: Schedule,
     *,
     keep: Callable[[Any], Any] | None = None,
-    callback: Callable[[int, list], bool | None] | None = None,
+    callback: Callable[[int, Any], bool | None] | None = None,
 ):
-    """Values ``keep(state)`` of a chain from every state, stacked (chain, draw, ...).
+    """Values ``keep(state)`` of chains that move together, stacked (chain, draw, ...).
 
-    Each chain has a generator of its own. Chains advance together, so that all have as many
-    draws when ``callback(n_iter, states)``, which sees every round, ends them with True; before
-    the fewest draws are there it cannot.
+    Every array of the state, and of what is kept, has the chains as its first axis. All have as
+    many draws when ``callback(n_iter, state)``, which sees every round, ends them with True;
+    before the fewest draws are there it cannot.
     """
-    states, generators = list(states), rng.spawn(len(states))
-    kept: list[list] = [[] for _ in states]
+    kept: list = []
     for n_iter in range(1, schedule.n_warmup + schedule.n_draws + 1):
-        states = [kernel(state, own) for state, own in zip(states, generators, strict=True)]
+        state = kernel(state, rng)
         if n_iter > schedule.n_warmup:
-            for chain, state in zip(kept, states, strict=True):
-                chain.append(state if keep is None else keep(state))
-        if callback is not None and callback(n_iter, states) and len(kept[0]) >= schedule.least:
+            kept.append(state if keep is None else keep(state))
+        if callback is not None and callback(n_iter, state) and len(kept) >= schedule.least:
             break
-    return stack([stack(chain) for chain in kept])
+    return stack(kept)
 
 
 def stack(values: Sequence):
-    """Arrays, or named tuples of arrays, of equal shapes as one with a leading axis."""
+    """Arrays, or named tuples of arrays, of equal shapes as one with a second axis."""
     first = values[0]
     if isinstance(first, tuple) and hasattr(first, "_fields"):
-        return type(first)(*(np.stack(field) for field in zip(*values, strict=True)))
-    return np.stack(values)
+        return type(first)(*(np.stack(field, axis=1) for field in zip(*values, strict=True)))
+    return np.stack(values, axis=1)
 
 
 def split_rhat(draws) -> np.ndarray:

@@ -6,12 +6,18 @@ chunks are: products run there, and only their small results travel.
 
 import zlib
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from operator import attrgetter, matmul, methodcaller
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from gnomon.linalg.data import Centered, Data, Matrix, Weighted
+
+# Entries of rows in blocks that are read once and kept, for fits that read them many times: 128 MB
+# in double precision, which leaves as much again for what a fit holds beside them.
+KEPT_ENTRIES = 2**24
 
 
 class Blocks(Data):
@@ -88,6 +94,27 @@ def _part_rows(part):
 
 def _part_transposed_product(part, Z):
     return part.T @ Z
+
+
+def kept_in_memory(X: Data) -> Data:
+    """Rows in blocks as one matrix where they are few enough to be kept; others as they are."""
+    if not isinstance(X, Blocks) or X.shape[0] * X.shape[1] > KEPT_ENTRIES:
+        return X
+    parts = map(_rows_of, X.parts)
+    first = next(parts)
+    if sparse.issparse(first):
+        stacked = sparse.vstack([first, *parts], format="csr")  # type: ignore[call-overload]
+        return Matrix(stacked.astype(X.dtype, copy=False))
+    whole, stop = np.empty(X.shape, dtype=X.dtype), 0
+    for part in chain([first], parts):
+        start, stop = stop, stop + part.shape[0]
+        whole[start:stop] = part.toarray() if sparse.issparse(part) else part
+    return Matrix(whole)
+
+
+def _rows_of(part):
+    """The rows of a part, which are in memory or loaded."""
+    return part.leaf.X if isinstance(part, Loaded) else part.X
 
 
 class Loaded(Data):
@@ -200,7 +227,8 @@ def _take_apart(part, *args):
     while not isinstance(part, Loaded):
         layers.append((type(part), part.weights if isinstance(part, Weighted) else part.mean))
         part = part.X
-    return part.load.block, layers[::-1], args
+    chunk: Any = part.load
+    return chunk.block, layers[::-1], args
 
 
 def _apply(function, array, layers, args):
@@ -215,7 +243,8 @@ def _loaded(k, load):
     if not callable(load):
         raise TypeError(f"loaders[{k}] is {type(load).__name__}; accepted are functions")
     first = load()
-    if not isinstance(first, np.ndarray) and not sparse.issparse(first):
+    is_table = isinstance(first, np.ndarray) or sparse.issparse(first)
+    if not is_table:
         raise TypeError(
             f"loaders[{k}] returns {type(first).__name__}; accepted are arrays and sparse arrays"
         )

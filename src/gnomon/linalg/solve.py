@@ -5,6 +5,7 @@ There is no inverse elsewhere.
 
 from contextlib import ContextDecorator, nullcontext
 from threading import Lock
+from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
@@ -26,8 +27,9 @@ class _OneThread(ContextDecorator):
     """One thread for BLAS while any thread of the process is inside; what was set before, after."""
 
     def __init__(self):
-        self._lock, self._inside, self._limit = Lock(), 0, None
-        self._controller = None
+        self._lock, self._inside = Lock(), 0
+        self._limit: Any = None
+        self._controller: Any = None
 
     def __enter__(self):
         with self._lock:
@@ -101,13 +103,13 @@ def gaussian_log_odds(means, covariance, points) -> np.ndarray:
 
 
 def stacked_half_inverses(A) -> tuple[np.ndarray, np.ndarray]:
-    """L^-1 (m, q, q) for a stack of small matrices A = L L', and their log determinants."""
+    """L^-1 (..., q, q) for a stack of small matrices A = L L', and their log determinants."""
     try:
         L = np.linalg.cholesky(A)
     except np.linalg.LinAlgError as error:
         raise NumericalError("a matrix that must be positive definite is not") from error
     half = np.linalg.solve(L, np.broadcast_to(np.eye(A.shape[-1]), A.shape))
-    return half, 2.0 * np.log(np.diagonal(L, axis1=1, axis2=2)).sum(axis=1)
+    return half, 2.0 * np.log(np.diagonal(L, axis1=-2, axis2=-1)).sum(axis=-1)
 
 
 def stacked_covariances(A) -> tuple[np.ndarray, np.ndarray]:

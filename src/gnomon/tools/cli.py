@@ -359,7 +359,7 @@ def label(
         typer.Option("--out", "-o", help="Folder for what is kept; TABLE-labels if not given."),
     ] = None,
     model: Annotated[
-        str, typer.Option("--model", "-m", help="auto, sppca, kernel-sppca or dcagm.")
+        str, typer.Option("--model", "-m", help="auto, sppca, kernel-sppca, dcagm or bsdr.")
     ] = "auto",
     unlabelled: Unlabelled = None,
     ignore: Ignore = None,

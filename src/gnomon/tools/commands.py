@@ -338,6 +338,7 @@ def label(console, *, path, out, reading, asked, shown, model, seed, port, brows
     require_extra()
     from gnomon.tools.label.rows import from_table
 
+    model = _labelling_model(model)
     folder = Path(f"{write.stem_of(path)}-labels") if out is None else out
     question = prepare.read_question(asked)
     with console.stage(f"reading {path}"):
@@ -345,7 +346,7 @@ def label(console, *, path, out, reading, asked, shown, model, seed, port, brows
         rows = from_table(table, question, console.note, **shown)
     limit_threads(rows.X)
     with console.stage("placing the rows"):
-        session = open_session(rows, folder, model=MODELS.get(model, model), random_state=seed)
+        session = open_session(rows, folder, model=model, random_state=seed)
     console.wrote(session.path)
 
     def tell(url):
@@ -357,6 +358,16 @@ def label(console, *, path, out, reading, asked, shown, model, seed, port, brows
     pairs = {"labels": f"{session.n_labels:,} of {len(rows.ids):,} rows", "folder": str(folder)}
     pairs["go on with"] = shlex.join(["gnomon", *sys.argv[1:]])
     console.result(pairs, {"labelled": session.n_labels, "rows": len(rows.ids)})
+
+
+def _labelling_model(name):
+    """The model of a labelling page by its public name."""
+    from gnomon.tools.label.learning import MODELS as LEARNERS
+
+    accepted = {"auto": "auto"} | {k: public for k, public in MODELS.items() if public in LEARNERS}
+    if name.lower() not in accepted:
+        raise TableError(f"--model {name!r}; accepted are {', '.join(accepted)}")
+    return accepted[name.lower()]
 
 
 def demo(console, *, out):

@@ -230,6 +230,11 @@ def _write_sppca(model, graph, rows, places):
     """Numbers are affine; probabilities are softmaxes of affine log odds."""
     if getattr(model, "links_used_", False):
         raise ValueError("model uses links, which a graph of single rows cannot; fit without links")
+    if getattr(model, "likelihood_", "gaussian") == "probit":
+        raise ValueError(
+            "model has a probit likelihood, whose probabilities a graph cannot hold; accepted is "
+            "likelihood='gaussian'"
+        )
     coding, d = model.target_coding_, model.n_features_in_
     if coding.kind == "classes":
         graph.classes(_sppca_chances(model, graph, rows), model.classes_)

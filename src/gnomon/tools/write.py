@@ -271,9 +271,18 @@ def imputed_columns(recipe: Recipe, table, filled, *, with_sureness=True, to_tex
             continue
         filling = filled[name]
         if to_text:
-            filling = filling._replace(column=in_words_of(column, filling, decimal))
+            words, sureness = in_words_of(column, filling, decimal), filling.sureness
+            filling = filling._replace(column=words, sureness=_in_style(sureness, decimal))
         columns |= beside(name, filling, given, with_sureness)
     return columns
+
+
+def _in_style(numbers, decimal):
+    """Numbers, as texts where their decimal is no point; NaN is an empty cell."""
+    if decimal == ".":
+        return numbers
+    texts = pa.array(numbers, from_pandas=True).cast(pa.string())
+    return pc.replace_substring(texts, ".", decimal)
 
 
 def _matrix_columns(recipe, table):

@@ -12,7 +12,7 @@ from gnomon.models.bsdr.factors import (
     bound,
     join,
     kl,
-    log_density,
+    log_densities,
     make_model,
     of_entries,
     precision_posterior,
@@ -51,9 +51,9 @@ def test_precision_posterior_is_conjugate():
     grid = np.array([0.3, 1.0, 2.0])
 
     def log_joint(precision):
-        return log_density(precision, p) + stats.norm(0, precision**-0.5).logpdf(x).sum()
+        return log_densities(precision, p) + stats.norm(0, precision**-0.5).logpdf(x).sum()
 
-    ratio = [log_joint(g) - log_density(g, posterior) for g in grid]
+    ratio = [log_joint(g) - log_densities(g, posterior) for g in grid]
     assert_allclose(np.ptp(ratio), 0, atol=1e-10)
 
 

@@ -24,7 +24,7 @@ def make_settings(**other):
         prior="auto",
         projection_prior=None,
         weight_prior=Gamma(1.0, 1.0),
-        latent_noise=0.1,
+        latent_noise=1.0,
         standardize=True,
         n_init=None,
         max_iter=100,
@@ -127,7 +127,7 @@ SPARSE = sparse.csr_array(sparse.random_array((30, 40), density=0.1, rng=0))
         (np.zeros((9, 5)), {}, "entry", (1.0, 1.0)),
         (np.zeros((9, 1001)), {}, "column", (1.0, 1.0)),
         (SPARSE, {}, "column", (1.0, 1.0)),
-        (np.zeros((9, 5)), {"n_components": None}, "column", (0.001, 1000.0)),
+        (np.zeros((9, 5)), {"n_components": None}, "column", (0.01, 100.0)),
         (np.zeros((9, 5)), {"prior": "row"}, "row", (0.001, 1000.0)),
         (np.zeros((9, 5)), {"prior": "column"}, "column", (1.0, 1.0)),
         (
@@ -198,3 +198,29 @@ def test_draws_take_the_place_of_the_mean_field(wine, problem):
     assert_allclose(watched[-1][2], found.draws.values["log_joint"][0, -1])
     assert not found.draws.have_mixed
     assert found.draws.least_ess <= min(found.draws.ess["score_spread"])
+
+
+@pytest.mark.parametrize("outputs", ["classes", "numbers"])
+def test_the_sweeps_of_the_paper_ascend_and_are_sent_to_the_loop_as_they_are(wine, outputs, rng):
+    X, y = wine
+    named = ClassOutputs(y, 3) if outputs == "classes" else NumberOutputs(y[:, None] - y.mean())
+    methods = []
+
+    def loop(method, **options):
+        methods.append(method)
+        return iterate(method, **options)
+
+    settings = make_settings(solver="paper", latent_noise=1.0, max_iter=40, tol=0)
+    found = fit(Problem(Matrix(X), named), settings, loop)
+    assert len(methods) == 1
+    assert isinstance(methods[0].start, Factors)
+    assert np.diff(found.run.objective).min() > -1e-8
+
+
+def test_the_sweeps_of_the_paper_come_near_the_bound_of_the_accelerated_ones(problem):
+    """With as many components as scores there is one maximum worth the name."""
+    settings = make_settings(latent_noise=1.0, max_iter=500, tol=1e-6)
+    fast = fit(problem, settings, iterate).run.objective
+    slow = fit(problem, settings._replace(solver="paper"), iterate).run.objective
+    assert len(slow) > 5 * len(fast)
+    assert abs(slow[-1] - fast[-1]) < 0.01 * (slow[-1] - slow[0])

@@ -40,6 +40,7 @@ def gamma(shape, rng):
 
 
 def draw_prior(model, rng):
+    """One chain."""
     kind, ridge = model.priors.kind, model.ridge
     width = ridge.X.shape[1]
     phi = gamma({"entry": (width, q), "column": q, "row": width}[kind], rng)
@@ -51,7 +52,13 @@ def draw_prior(model, rng):
     outside = ridge.n_features - width
     rest = rng.chisquare(outside, q) / phi if outside else np.zeros(q)
     eps = gamma(c, rng) if isinstance(model.outputs, NumberOutputs) else np.ones(c)
-    return gibbs.Draw(phi, P, projected, rest, Z, psi, lam, B, None, eps)
+    values = (phi, P, projected, rest, Z, psi, lam, B, Z @ B[1:], eps)
+    return gibbs.Draw(*(value[None] for value in values))
+
+
+def in_chains(state, size):
+    """The same draw in so many chains."""
+    return gibbs.Draw(*(np.repeat(value, size, axis=0) for value in state))
 
 
 def redraw_outputs(state, model, rng):
@@ -60,11 +67,11 @@ def redraw_outputs(state, model, rng):
     T = M + rng.standard_normal(M.shape) / np.sqrt(state.eps)
     outputs = model.outputs
     if isinstance(outputs, ClassOutputs):
-        outputs = ClassOutputs(T.argmax(axis=1), c)
+        outputs = ClassOutputs(T[0].argmax(axis=1), c)
     elif isinstance(outputs, SignOutputs):
-        outputs = SignOutputs(np.sign(T) * np.abs(outputs.signs))
+        outputs = SignOutputs(np.sign(T[0]) * np.abs(outputs.signs))
     else:
-        outputs = outputs._replace(Y=T * outputs.observed)
+        outputs = outputs._replace(Y=T[0] * outputs.observed)
     return state._replace(T=T), model._replace(outputs=outputs)
 
 
@@ -131,13 +138,13 @@ def test_geweke_with_more_features_than_rows(kind, rng):
 def without_half(state, rng, model):
     """Planted fault: shape of the precisions without the half of one entry."""
     state = gibbs.step(state, rng, model)
-    scale = 1.0 / (1.0 / HYPER.scale + 0.5 * state.B[1:] ** 2)
+    scale = 1.0 / (1.0 / HYPER.scale + 0.5 * state.B[:, 1:] ** 2)
     return state._replace(psi=rng.gamma(HYPER.shape, scale))
 
 
 def blind_to_scores(state, rng, model):
     """Planted fault, erratum E-G13-7: Z drawn as printed, not given T."""
-    state = gibbs.draw_projection(state, rng, model)
+    state, _ = gibbs.draw_projection(state, rng, model)
     noise = np.sqrt(model.ridge.noise) * rng.standard_normal(state.Z.shape)
     state = state._replace(Z=state.projected + noise)
     return gibbs.draw_scores(gibbs.draw_weights(state, rng, model), rng, model)
@@ -154,7 +161,9 @@ def test_latent_conditional_is_that_of_the_joint_normal(name, rng):
     """Z given the rest, by brute force on the precision of each row."""
     model = small_model("entry", rng, name)
     state, model = redraw_outputs(draw_prior(model, rng), model, rng)
-    draws = np.stack([gibbs.draw_latent(state, rng, model).Z for _ in range(3000)])
+    chains = in_chains(state, 3000)
+    draws = gibbs.draw_latent(chains, gibbs.evidence_of(chains, model), rng, model).Z
+    state = gibbs.Draw(*(value[0] for value in state))
     V, b = state.B[1:], state.B[0]
     for i in (0, 3):
         seen = np.ones(c) if model.outputs.observed is None else model.outputs.observed[i]
@@ -181,6 +190,9 @@ def test_projection_is_drawn_with_the_latent_variables_integrated_out(kind, name
     """Against the dense law of vec(P) given the scores, rows of noise noise V'V + 1 / eps."""
     model = small_model(kind, rng, name, shape=shape)
     state, model = redraw_outputs(draw_prior(model, rng), model, rng)
+    chains = in_chains(state, 400)
+    draws = gibbs.draw_joint(chains.phi, gibbs.evidence_of(chains, model), rng, model)
+    state = gibbs.Draw(*(value[0] for value in state))
     X, V = np.asarray(model.ridge.X @ np.eye(model.ridge.X.shape[1])), state.B[1:]
     phi = of_entries(state.phi, kind, state.P.shape)
     precision, rhs = np.diag(phi.ravel()), 0.0
@@ -191,9 +203,8 @@ def test_projection_is_drawn_with_the_latent_variables_integrated_out(kind, name
         G = np.kron(x[:, None], V[:, known > 0])
         precision = precision + G @ np.linalg.solve(S, G.T)
         rhs = rhs + G @ np.linalg.solve(S, (state.T[i] - state.B[0])[known > 0])
-    draws = [gibbs.draw_joint(state, rng, model).ravel() for _ in range(400)]
     covariance = np.linalg.inv(precision)
-    white = np.linalg.cholesky(precision).T @ (np.array(draws) - covariance @ rhs).T
+    white = np.linalg.cholesky(precision).T @ (draws.reshape(400, -1) - covariance @ rhs).T
     assert np.abs(white.mean(axis=1)).max() < 0.25
     assert_allclose(np.cov(white), np.eye(len(white)), atol=0.4)
 
@@ -207,17 +218,61 @@ def test_log_joint_changes_as_the_densities_do(rng):
     def dense(s):
         noise = model.ridge.noise
         total = stats.norm(X @ s.P, np.sqrt(noise)).logpdf(s.Z).sum()
-        return total + stats.norm(s.Z @ s.B[1:] + s.B[0]).logpdf(s.T).sum()
+        return total + stats.norm(s.Z @ s.B[:, 1:] + s.B[:, :1]).logpdf(s.T).sum()
 
     change = gibbs.log_joint(other, model) - gibbs.log_joint(state, model)
     assert_allclose(change, dense(other) - dense(state))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ways_to_solve_for_the_projection_agree(kind, rng, monkeypatch):
+    """Along axes, with the matrix formed, and by conjugate gradients, for the same noise."""
+    model = small_model(kind, rng)
+    state, model = redraw_outputs(draw_prior(model, rng), model, rng)
+    chains = in_chains(state, 2)
+    chains = chains._replace(B=chains.B * np.array([1.0, 2.0])[:, None, None])
+
+    def draws():
+        evidence = gibbs.evidence_of(chains, model)
+        return gibbs.draw_joint(chains.phi, evidence, np.random.default_rng(3), model)
+
+    found = draws()
+    one_pattern = model.patterns._replace(of_row=np.zeros(n, dtype=int))
+    model = model._replace(patterns=one_pattern)
+    assert_allclose(found, draws(), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["classes", "labels", "numbers"])
+def test_chains_know_nothing_of_each_other(name, rng):
+    """What a chain is told by its scores, and its density, are those it has alone."""
+    model = small_model("entry", rng, name)
+    state, model = redraw_outputs(draw_prior(model, rng), model, rng)
+    other, _ = redraw_outputs(draw_prior(model, rng), model, rng)
+    both = gibbs.Draw(*(np.concatenate(pair) for pair in zip(state, other, strict=True)))
+    reference = rng.standard_normal((n, q))
+    for i, alone in enumerate((state, other)):
+        for function in (gibbs.evidence_of, partial(gibbs.keep, reference=reference)):
+            pairs = zip(function(both, model=model), function(alone, model=model), strict=True)
+            for together, single in pairs:
+                assert_allclose(together[i], single[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["classes", "labels"])
+def test_chances_given_the_noise_average_to_the_chance_of_the_outputs(name, rng):
+    """The noise of a row's own score is standard normal; over it the chances have their mean."""
+    labels = ClassOutputs(np.array([1]), c)
+    outputs = labels if name == "classes" else SignOutputs(np.array([[1.0, 0.0, -1.0]]))
+    M = rng.standard_normal((1, 1, c))
+    noise = rng.standard_normal((200_000, 1, c))
+    given = outputs.log_chances(noise)(np.broadcast_to(M, noise.shape))
+    assert_allclose(np.exp(given).mean(), np.exp(outputs.scores(M[0])[1]), rtol=0.01)
 
 
 def test_turned_draws_are_kept_alike(rng):
     model = small_model("entry", rng)
     state, model = redraw_outputs(draw_prior(model, rng), model, rng)
     turn = np.linalg.qr(rng.standard_normal((q, q)))[0]
-    B = np.vstack([state.B[0], turn.T @ state.B[1:]])
+    B = np.concatenate([state.B[:, :1], turn.T @ state.B[:, 1:]], axis=1)
     turned = state._replace(P=state.P @ turn, projected=state.projected @ turn, B=B)
     reference = rng.standard_normal((n, q))
     one, two = (gibbs.keep(s, model, reference) for s in (state, turned))

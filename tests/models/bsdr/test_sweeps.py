@@ -31,14 +31,6 @@ KINDS = ["entry", "column", "row"]
 OUTPUTS = ["classes", "binary", "labels", "labels with gaps", "numbers", "numbers with gaps"]
 
 
-def update_projection(factors, model):
-    """q(P) given q(Z), eq. (5) as printed; the sweeps solve for both together."""
-    factors = sweeps.update_projection_covariances(factors, model)
-    R = np.asarray(model.ridge.X.T @ factors.Z) / model.ridge.noise
-    P = model.ridge.solve(factors.phi.mean, factors.P_covariances, R)
-    return factors._replace(P=P, projected=np.asarray(model.ridge.X @ P))
-
-
 SINGLE_UPDATES = [
     sweeps.update_projection_covariances,
     sweeps.update_latent_covariances,
@@ -48,7 +40,7 @@ SINGLE_UPDATES = [
     sweeps.update_projection_precisions,
     sweeps.update_weights,
     sweeps.update_noise,
-    update_projection,
+    sweeps.update_projection,
     sweeps.update_latent,
     sweeps.update_basis,
 ]
@@ -220,7 +212,7 @@ def sweep_bounds(model, rng, update, printed, n_sweeps=15):
     factors = sweeps.start(model, regression_start(model, q, rng))
     updates = [
         sweeps.update_projection_precisions,
-        update_projection,
+        sweeps.update_projection,
         sweeps.update_latent,
         sweeps.update_weight_precisions,
         sweeps.update_weights,
@@ -273,7 +265,7 @@ def test_printed_squares_of_means_lower_the_bound(update, printed, rng):
 def test_joint_means_solve_the_coupled_updates(rng):
     model = small_model("column", "classes", rng)
     factors = sweeps.update_means(ready(fit(model, rng).state, model), model)
-    after = update_projection(factors, model)
+    after = sweeps.update_projection(factors, model)
     assert_allclose(after.P, factors.P, atol=1e-10)
     after = sweeps.update_latent(factors, model)
     assert_allclose(after.Z, factors.Z, atol=1e-10)
@@ -284,7 +276,7 @@ def test_conjugate_gradients_reach_the_same_means(rng, monkeypatch):
     monkeypatch.setattr(sweeps, "CG_TOLERANCE", 1e-12)
     model = small_model("entry", "labels with gaps", rng)
     factors = sweeps.update_means(ready(fit(model, rng).state, model), model)
-    assert_allclose(update_projection(factors, model).P, factors.P, atol=1e-8)
+    assert_allclose(sweeps.update_projection(factors, model).P, factors.P, atol=1e-8)
 
 
 def test_routes_for_the_column_prior_agree(rng):
@@ -300,7 +292,7 @@ def test_routes_for_the_column_prior_agree(rng):
     phi = state.phi.mean
     covariances = plain.ridge.covariances(np.broadcast_to(phi, (d, q)), q)
     assert_allclose(covariances.log_det, state.P_covariances.log_det)
-    moved = update_projection(state, by_axes)
+    moved = sweeps.update_projection(state, by_axes)
     R = X.T @ state.Z
     expected = plain.ridge.solve(np.broadcast_to(phi, (d, q)), covariances, R)
     assert_allclose(axes @ moved.P, expected, atol=1e-10)
@@ -366,7 +358,7 @@ def test_a_poor_basis_is_mended(fitted):
     """A basis that sweeps would leave slowly is left at once."""
     model, factors = fitted
     poor = sweeps.change_basis(factors, 3 * R, model)
-    swept = sweeps.update_latent(update_projection(poor, model), model)
+    swept = sweeps.update_latent(sweeps.update_projection(poor, model), model)
     mended = sweeps.update_basis(poor, model)
     assert bound(mended, model) > bound(swept, model)
     assert bound(mended, model) > bound(factors, model) - 1.0

@@ -195,3 +195,22 @@ def test_rows_without_variation_are_refused(problem, settings):
     same = problem._replace(X=Matrix(np.full((150, 6), 0.1)))
     with pytest.raises(ValueError, match="no variation"):
         fit(same, settings, iterate)
+
+
+def test_as_printed_the_start_is_lda_and_rca_and_the_end_is_the_last_state(problem, settings):
+    """Section 4 of the paper: coordinates begin with unit covariance within the classes."""
+    problem = problem._replace(chunks=np.full(150, -1), weights=np.ones(150))
+    printed = settings._replace(model=MODEL._replace(as_printed=True, em_weight=1.0), max_iter=4)
+    seen = []
+
+    def loop(method, **limits):
+        seen.append(method.start)
+        return iterate(method, callback=lambda n_iter, state, _: seen.append(state), **limits)
+
+    found = fit(problem, printed, loop)
+    assert all(isinstance(state, State) for state in seen)
+    assert found.run.state is seen[-1]
+    groups = seen[0].Z[: np.sum(problem.labels >= 0)]
+    labels = np.sort(problem.labels[problem.labels >= 0])
+    away = np.concatenate([groups[labels == c] - groups[labels == c].mean(0) for c in range(3)])
+    assert_allclose(away.T @ away / (len(away) - 3), np.eye(2), atol=0.1)

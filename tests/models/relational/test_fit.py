@@ -34,7 +34,7 @@ def test_paper_ends_at_theorem_4(linked, solver):
     Delta = 0.01 * np.eye(len(X)) + inner @ inner
     mean = X.T @ Delta.sum(axis=1) / Delta.sum()
     root = np.linalg.cholesky(Delta).T
-    found = fit(Problem(X, A), settings(solver=solver, tol=1e-12, max_iter=500), iterate)
+    found = fit(Problem(X, A), settings(solver=solver, tol=0, max_iter=3000), iterate)
     expected = theorem_4(root @ (X - mean), 2, len(X)) / (1.3**2 + 0.01)
     assert_allclose(found.mean, mean)
     assert_allclose(covariance(*found.view), expected, rtol=1e-6, atol=1e-6)

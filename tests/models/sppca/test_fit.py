@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from gnomon.datasets import remove_entries
@@ -51,7 +51,7 @@ def test_sparse_rows_are_dense_rows(problem, form):
 def test_the_em_of_the_paper_ends_at_the_maximum_with_the_mean_of_the_labelled(problem):
     complete = problem._replace(observed=np.repeat(problem.observed.all(axis=1)[:, None], c, 1))
     exact = fit(complete, settings(target_mean="labelled"), iterate)
-    found = fit(complete, settings(solver="em", max_iter=2000, tol=1e-8), iterate)
+    found = fit(complete, settings(solver="em", max_iter=4000, tol=1e-9), iterate)
     assert_allclose(found.log_likelihood, exact.log_likelihood, rtol=1e-4)
     assert_allclose(found.state.mean_y, complete.Y[10:40].mean(axis=0))
     # A row that lacks an output counts as unlabelled.
@@ -59,6 +59,20 @@ def test_the_em_of_the_paper_ends_at_the_maximum_with_the_mean_of_the_labelled(p
         fit(problem, settings(solver="em", max_iter=5), iterate).state.mean_y,
         complete.Y[10:40].mean(axis=0),
     )
+
+
+def test_the_em_of_the_paper_starts_at_standard_normal_loadings_and_small_noise(problem):
+    starts = []
+
+    def loop(method, **limits):
+        starts.append(method.start)
+        return iterate(method, **limits)
+
+    fit(problem, settings(solver="em", max_iter=1), loop)
+    drawn = np.random.default_rng(0)
+    for view in starts[0]:
+        assert_array_equal(view.W, drawn.standard_normal(view.W.shape))
+        assert view.sigma2 == 1e-5
 
 
 @pytest.mark.parametrize("options", [{"noise": 0.5}, {"prior": 1.0}], ids=str)

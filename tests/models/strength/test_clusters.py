@@ -55,7 +55,7 @@ def test_shares_of_clusters_are_the_classes():
 
 def test_the_posterior_is_that_of_a_mixture():
     rng = np.random.default_rng(0)
-    F, P = rng.standard_normal((12, 3)), rng.dirichlet(np.ones(2), 12)
+    F, P = rng.standard_normal((12, 3)), rng.dirichlet(np.ones(2), 12).T
     mixture = clusters.mixture_of(F, P)
     joint = np.column_stack(
         [
@@ -64,23 +64,32 @@ def test_the_posterior_is_that_of_a_mixture():
         ]
     )
     found, log_likelihood = clusters.posterior(F, mixture)
-    assert_allclose(found, joint / joint.sum(axis=1, keepdims=True))
+    assert_allclose(found.T, joint / joint.sum(axis=1, keepdims=True))
     assert_allclose(log_likelihood, np.log(joint.sum(axis=1)).sum())
     away = mixture.means[0] - mixture.means[1]
     expected = np.sqrt(away @ np.linalg.solve(mixture.covariance, away))
     assert_allclose(clusters.separation(mixture), expected)
 
 
+def test_mixtures_in_a_stack_are_those_found_one_by_one():
+    rng = np.random.default_rng(0)
+    F, P = rng.standard_normal((20, 3)), rng.dirichlet(np.ones(2), (4, 20)).swapaxes(1, 2)
+    shares, log_likelihood = clusters.posterior(F, clusters.mixture_of(F, P))
+    alone = [clusters.posterior(F, clusters.mixture_of(F, start)) for start in P]
+    assert_allclose(shares, [found for found, _ in alone])
+    assert_allclose(log_likelihood, [value for _, value in alone])
+
+
 def test_em_of_the_mixture_ascends():
     X, _, labels = long_classes(1, d=4)
     F, known, _ = split(X, labels)
-    P = np.full((200, 2), 0.5) + 0.1 * np.random.default_rng(0).standard_normal((200, 1)) * [1, -1]
+    P = np.full((2, 200), 0.5) + 0.1 * np.random.default_rng(0).standard_normal(200) * [[1], [-1]]
     found = []
     for _ in range(30):
-        P = np.vstack([np.eye(2)[known], P[4:]])
+        P[:, :4] = np.eye(2)[:, known]
         mixture = clusters.mixture_of(F, P)
         P, _ = clusters.posterior(F, mixture)
-        joint = np.log(np.maximum(P[np.arange(4), known], 1e-300))
+        joint = np.log(np.maximum(P[known, np.arange(4)], 1e-300))
         # Labelled rows count with their own class alone.
         _, all_rows = clusters.posterior(F, mixture)
         found.append(all_rows + joint.sum())

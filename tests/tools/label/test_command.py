@@ -29,7 +29,10 @@ def run(write_table, tmp_path, monkeypatch):
         (["--target", "kind", "--classes", "a,,b"], "a class without a name"),
         (["--target", "kind", "--scale", "big"], "--scale 'big'"),
         (["--target", "kind", "--out", "table.csv"], "is a file"),
-        (["--target", "kind", "--model", "umap"], "model == 'umap'"),
+        (
+            ["--target", "kind", "--model", "ppca"],
+            "--model 'ppca'; accepted are auto, sppca, kernel-sppca, dcagm, bsdr",
+        ),
         ([], "--target"),
     ],
 )

@@ -111,7 +111,8 @@ def test_one_class_alone_is_a_map_of_the_rows(tmp_path, rng):
 
 
 @pytest.mark.filterwarnings("ignore:DCAGM takes no gaps")
-@pytest.mark.parametrize("model", ["DCAGM", "KernelSPPCA"])
+@pytest.mark.filterwarnings("ignore:BSDR found the null solution")  # of the first three labels
+@pytest.mark.parametrize("model", ["DCAGM", "KernelSPPCA", "BSDR"])
 def test_another_model_is_written_as_well(write_table, open_rows, tmp_path, model):
     path, truth = write_table(tmp_path)
     session = open_session(open_rows(path), tmp_path / "out", model=model)

@@ -5,7 +5,9 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import load_digits
 
-from gnomon.tools.label.learning import Learner
+from gnomon import BSDR
+from gnomon.models.gaussian import filling
+from gnomon.tools.label.learning import MODELS, Learner
 
 
 @pytest.fixture
@@ -136,13 +138,42 @@ def test_chunks_pass_labels_on_unless_their_labels_disagree(rows):
     np.testing.assert_allclose(state.probabilities, again.probabilities)
 
 
-@pytest.mark.parametrize("model", ["SPPCA", "KernelSPPCA", "DCAGM"])
+@pytest.mark.parametrize("model", MODELS)
 def test_every_model_that_has_a_name_draws_the_map(rows, model):
     X, y = rows
     chunks = np.where(np.arange(120) < 3, 0, -1)
     state = Learner(X, ["a", "b", "c"], model).update(labelled(y, 40), chunks)
     assert np.isfinite(state.coordinates).all()
     assert np.mean(state.probabilities.argmax(axis=1) == y) > 0.9
+
+
+def test_bsdr_learns_from_labelled_rows_alone(rows):
+    X, y = rows
+    labels = labelled(y, 40)
+    learner = Learner(X, ["a", "b", "c"], "BSDR")
+    state = learner.update(labels)
+    alone = BSDR(2, n_init=1, random_state=0).fit(X[labels >= 0], labels[labels >= 0])
+    np.testing.assert_allclose(learner.fitted.transform(X), alone.transform(X))
+    assert np.all(state.sd > 0)
+    assert learner.progress(labels).accuracy > 0.9
+
+
+@pytest.mark.filterwarnings("ignore:BSDR found the null solution")
+def test_labels_in_which_bsdr_finds_no_direction_leave_the_map_of_the_rows():
+    noise = np.random.default_rng(0).normal(size=(60, 3))
+    labels = np.where(np.arange(60) < 6, np.arange(60) % 3, -1)
+    state = Learner(noise, ["a", "b", "c"], "BSDR").update(labels)
+    alone = Learner(noise, ["a", "b", "c"]).update(np.full(60, -1))
+    assert not state.predicts
+    np.testing.assert_allclose(state.coordinates, alone.coordinates)
+    np.testing.assert_allclose(state.probabilities, 1 / 3)
+
+
+def test_gaps_are_filled_as_every_model_without_a_density_fills_them(rows):
+    X = rows[0].copy()
+    X[::7, 2] = np.nan
+    expected = filling.fill(filling.learn(X), X)
+    np.testing.assert_allclose(Learner(X, ["a", "b"])._whole, expected)
 
 
 def test_a_model_or_rule_without_a_name_is_refused(rows):

@@ -3,7 +3,6 @@
 import base64
 import csv
 import re
-import shutil
 import struct
 import time
 from xml.etree import ElementTree
@@ -11,7 +10,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-webdriver = pytest.importorskip("selenium.webdriver")
+pytest.importorskip("selenium.webdriver")
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -20,23 +19,7 @@ from selenium.webdriver.support.select import Select
 from gnomon.displays.style import PALETTE
 from gnomon.tools.report.page import write_report
 
-BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-pytestmark = [
-    pytest.mark.skipif(not (BROWSER and DRIVER), reason="chromium and chromedriver are not here"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    yield driver
-    driver.quit()
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
 
 @pytest.fixture(scope="module")
@@ -54,16 +37,9 @@ def pages(make_subject, hostile_subject, hostile, tmp_path_factory):
 
 
 @pytest.fixture
-def show(browser, pages):
+def show(browser, screen, pages):
     def open_page(name, *, width=1280, height=900, scheme="light"):
-        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-        touch = {"enabled": width < 600, "maxTouchPoints": 2}
-        browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", touch)
-        browser.get_log("browser")
-        browser.get_log("performance")
+        screen(width=width, height=height, scheme=scheme, touch=width < 600)
         browser.get(f"file://{pages.get(name, name)}")
         settle(browser)
         return browser

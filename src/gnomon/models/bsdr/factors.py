@@ -52,10 +52,10 @@ def kl(q: Gamma, p: Gamma) -> float:
     return float(np.sum(np.broadcast_to(terms, np.shape(q.scale))))
 
 
-def log_density(x, p: Gamma) -> float:
-    """Log density of independent draws, summed."""
-    terms = (p.shape - 1) * np.log(x) - x / p.scale - gammaln(p.shape) - p.shape * np.log(p.scale)
-    return float(np.sum(terms))
+def log_densities(x, p: Gamma) -> np.ndarray:
+    """Log densities of draws."""
+    constant = gammaln(p.shape) + p.shape * np.log(p.scale)
+    return (p.shape - 1) * np.log(x) - x / p.scale - constant
 
 
 class Priors(NamedTuple):
@@ -101,10 +101,10 @@ def make_model(ridge: Ridge, outputs: Outputs, priors: Priors) -> Model:
 
 
 def sum_shared(values, kind):
-    """Sums of values (d, q) over the entries that share a precision."""
+    """Sums of values (..., d, q) over the entries that share a precision."""
     if kind == "entry":
         return values
-    return values.sum(axis=0) if kind == "column" else values.sum(axis=1)
+    return values.sum(axis=-2 if kind == "column" else -1)
 
 
 def count_shared(kind, n_features, q):
@@ -119,13 +119,14 @@ def projection_precisions(squares, model, q) -> Gamma:
 
 
 def of_entries(phi, kind, shape):
-    """Precisions as (d, q)."""
-    return np.broadcast_to(phi[:, None] if kind == "row" else phi, shape)
+    """Precisions as (..., d, q)."""
+    phi = {"entry": phi, "column": phi[..., None, :], "row": phi[..., None]}[kind]
+    return np.broadcast_to(phi, shape)
 
 
 def with_ones(Z):
-    """Z with a column of ones before it."""
-    return np.column_stack([np.ones(len(Z)), Z])
+    """Z (..., n, q) with a column of ones before it."""
+    return np.concatenate([np.ones((*Z.shape[:-1], 1)), Z], axis=-1)
 
 
 class Factors(NamedTuple):

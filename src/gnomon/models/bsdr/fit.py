@@ -2,7 +2,8 @@
 
 1. Priors are chosen for the data; rows in standard units become a ridge (`read_inputs`).
 2. The best of some starts is warmed up, then swept to the end by the loop that is given
-   (`sweeps.start`, `sweeps.step`, accelerated).
+   (`sweeps.start`, `sweeps.step`, accelerated); or Algorithm 1 of [G13] is run as printed, from a
+   random start (`sweeps.printed_step`).
 3. Components are put in order of relevance, those that carry nothing left out where asked.
 4. Chains may start from there (`gibbs.sample`).
 """
@@ -28,14 +29,20 @@ from gnomon.models.bsdr.outputs import ClassOutputs, Outputs
 
 # With more features the factors of the entrywise prior cost more than they give.
 MOST_ENTRYWISE = 1000
-# Precisions with this prior drop what the data do not support [G13].
-SPARSE_PRIOR = Gamma(0.001, 1000.0)
+# Precisions with this prior drop features that the data do not support [G13].
+FEATURE_PRIOR = Gamma(0.001, 1000.0)
+# The same for components: with the prior of [G13] a third of what tells five classes apart is
+# dropped, with (0.1, 10) labels that mean nothing keep some (`benchmarks/defaults.py --only bsdr`).
+COMPONENT_PRIOR = Gamma(0.01, 100.0)
 # Sparse priors prune at once what has not grown yet; steps at (1, 1) come first.
 WARM_UP_STEPS = 10
 # Before that the order of the bounds says little of where the runs will end.
 TRIAL_STEPS = 20
 # One by regression and four random ones, where the order of the classes is a local maximum.
 N_STARTS = 5
+# With more classes one start: on planted sets of 12 and 30 classes none of the random ones led to a
+# higher bound in six fits, one to a lower, and they take half of the time.
+MOST_CLASSES_WITH_STARTS = 26
 # Components whose projections deviate by less than this share of the latent noise carry nothing.
 KEPT_ABOVE = 0.1
 
@@ -61,11 +68,13 @@ class Settings(NamedTuple):
     """Standard deviation of z around the projection of x."""
     standardize: bool
     n_init: int | None
-    """Number of starts; None: several where classes outnumber the components by two or more."""
+    """Number of starts; None: several where up to 26 outnumber the components by two or more."""
     max_iter: int
     tol: float
     """Per row, of the bound."""
     rng: np.random.Generator
+    solver: str = "accelerated"
+    """"accelerated", or "paper": plain sweeps of Algorithm 1 from a random start."""
     sampling: gibbs.Sampling | None = None
     """Gibbs sampling after the variational fit; None for none."""
 
@@ -117,14 +126,13 @@ def _fit(problem, settings, loop):
 def choose_priors(problem: Problem, settings: Settings) -> Priors:
     """The prior that was asked for, or the one for data of this shape."""
     kind = _kind(problem.X, settings)
-    sparse = settings.n_components is None or kind == "row"
-    projection = settings.projection_prior or (SPARSE_PRIOR if sparse else Gamma(1.0, 1.0))
+    plain = COMPONENT_PRIOR if settings.n_components is None else Gamma(1.0, 1.0)
+    projection = settings.projection_prior or (FEATURE_PRIOR if kind == "row" else plain)
     return Priors(kind, projection, settings.weight_prior, settings.weight_prior)
 
 
 def _kind(X, settings):
-    n, d = X.shape
-    to_be_found = settings.n_components is None
+    d, to_be_found = X.shape[1], settings.n_components is None
     if settings.prior == "auto":
         return "column" if to_be_found or d > MOST_ENTRYWISE or X.is_sparse else "entry"
     if to_be_found and settings.prior != "column":
@@ -132,16 +140,26 @@ def _kind(X, settings):
             f"prior == {settings.prior!r} with n_components == 'auto'; accepted are 'auto' and "
             "'column', whose precisions switch components off"
         )
-    if settings.prior != "column" and X.is_sparse and n < d:
+    if settings.prior != "column":
+        refuse_wide_sparse(X, settings.prior)
+    return settings.prior
+
+
+def refuse_wide_sparse(X: Data, prior):
+    """Priors by entry and by row need dense tables of the size of a wide X."""
+    if X.is_sparse and X.shape[0] < X.shape[1]:
         raise ValueError(
-            f"prior == {settings.prior!r} with a sparse X of more features than rows; accepted "
+            f"prior == {prior!r} with a sparse X of more features than rows; accepted "
             "are 'auto' and 'column', which need products with X only"
         )
-    return settings.prior
 
 
 def _run(model: Model, settings: Settings, loop) -> Run:
     """Sweeps from the best start; with a sparse prior after a warm-up with a plain one."""
+    tol = settings.tol * model.n_samples
+    if settings.solver == "paper":
+        method = printed_method(model, _n_components(model, settings), settings.rng)
+        return loop(method, max_iter=settings.max_iter, tol=tol)
     first = model
     if model.priors.projection.shape < 1:
         first = model._replace(priors=model.priors._replace(projection=Gamma(1.0, 1.0)))
@@ -150,8 +168,16 @@ def _run(model: Model, settings: Settings, loop) -> Run:
         steps = min(WARM_UP_STEPS, settings.max_iter)
         state = iterate(_accelerated(first, state), max_iter=steps, tol=0).state
         state = sweeps.update_projection_precisions(state, model)
-    tol = settings.tol * model.n_samples
     return loop(_accelerated(model, state), max_iter=settings.max_iter, tol=tol)
+
+
+def printed_method(model: Model, q, rng) -> Method:
+    """Algorithm 1 of [G13]: random factors, then its sweeps."""
+    factors = sweeps.start(model, random_start(model, q, rng))
+    Z = rng.standard_normal(factors.Z.shape)
+    B = np.vstack([factors.B[:1], rng.standard_normal(factors.B[1:].shape)])
+    factors = sweeps.update_scores(factors._replace(Z=Z, B=B), model)
+    return Method(factors, partial(sweeps.printed_step, model=model))
 
 
 def _accelerated(model, start):
@@ -163,7 +189,8 @@ def _best_start(model, settings):
     """The state of the best of several short runs: discriminant analysis, then random."""
     q, n_starts = _n_components(model, settings), settings.n_init
     if n_starts is None:
-        n_starts = N_STARTS if q < model.outputs.n_outputs - 1 else 1
+        n_classes = model.outputs.n_outputs
+        n_starts = N_STARTS if q + 1 < n_classes <= MOST_CLASSES_WITH_STARTS else 1
     projections = [regression_start(model, q, settings.rng)]
     projections += [random_start(model, q, settings.rng) for _ in range(n_starts - 1)]
     states = [sweeps.start(model, P) for P in projections]

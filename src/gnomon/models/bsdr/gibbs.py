@@ -1,9 +1,16 @@
 """Gibbs sampling for BSDR: all full conditionals, exact draws of the scores [G13, appendix].
 
-A full conditional is the variational update in which every other variable is a point, so the
-means and covariances come from `sweeps` with all covariances at zero. Z is drawn given T as
-well, which the print omits (docs/errata.md, E-G13-7). P is drawn with Z integrated out, and
-scale and bias of the classifier once more with T integrated out, else chains crawl.
+All chains move together: every array has an axis for them before its own, so that a round costs
+little more than that of one chain. Z is drawn given T as well, which the print omits
+(docs/errata.md, E-G13-7). P is drawn with Z integrated out, and scale and bias of the classifier
+once more with the scores of the other classes integrated out, else chains crawl.
+
+With S_i = (I / noise + V E_i V')^-1, E_i the noise precisions of the outputs that row i observes,
+and h_i = V E_i (t_i - b),
+
+    vec P | T    has precision  phi P + X'(X P W),  W_i = (I - S_i / noise) / noise,
+                 and right-hand side  X'H S / noise
+    z_i | P, T   ~ N(S_i (P'x_i / noise + h_i), S_i)
 """
 
 from functools import partial
@@ -13,13 +20,14 @@ import numpy as np
 
 from gnomon.inference.loop import Callback
 from gnomon.inference.sampling import Schedule, bulk_ess, draw_chains, split_rhat, tail_ess
-from gnomon.models.bsdr import sweeps
+from gnomon.linalg.solve import SMALL, preconditioned_solution, stacked_covariances
 from gnomon.models.bsdr.factors import (
     Factors,
     Gamma,
     Model,
-    log_density,
+    log_densities,
     noise_precision,
+    observed_counts,
     observed_only,
     of_entries,
     precision_posterior,
@@ -28,11 +36,15 @@ from gnomon.models.bsdr.factors import (
     sum_shared,
     with_ones,
 )
-from gnomon.models.bsdr.inputs import Covariances, Inputs, loadings
+from gnomon.models.bsdr.inputs import GramRidge, Inputs, SpectralRidge, loadings
 from gnomon.models.bsdr.outputs import ClassOutputs, NumberOutputs
+from gnomon.models.bsdr.sweeps import by_pattern
 
 # Conjugate gradients until the draw of P is exact but for rounding.
 EXACT_STEPS, EXACT_TOLERANCE = 500, 1e-8
+# Entries of P up to which its whole precision is formed and solved at once; measured with four
+# chains of five components, conjugate gradients are as fast at 200 and slower below.
+DIRECT = 200
 # Of the latent noise that the scores leave to a component, so that none is divided by nothing.
 LEAST_SHARE = 1e-3
 # Sizes of proposed changes of the classifier: one of them fits, however many rows there are.
@@ -59,31 +71,40 @@ class Sampling(NamedTuple):
 
 
 class Draw(NamedTuple):
-    """One value of every variable."""
+    """One value of every variable in each of k chains."""
 
     phi: np.ndarray
     P: np.ndarray
     projected: np.ndarray
-    """X P (n, q)."""
+    """X P (k, n, q)."""
     rest: np.ndarray
-    """Squared norms (q,) of the weights outside the span of the data."""
+    """Squared norms (k, q) of the weights outside the span of the data."""
     Z: np.ndarray
     psi: np.ndarray
     lam: np.ndarray
     B: np.ndarray
     T: np.ndarray
     eps: np.ndarray
-    """Noise precisions (c,); ones for classes and labels."""
+    """Noise precisions (k, c); ones for classes and labels."""
+
+
+class Evidence(NamedTuple):
+    """What the scores say of z."""
+
+    H: np.ndarray
+    """Rows h_i (k, n, q)."""
+    S: np.ndarray
+    """Covariances of z given x and t, one for every pattern of observed outputs (k, m, q, q)."""
 
 
 class KeptDraw(NamedTuple):
-    """What is kept of a draw: aligned parameters and quantities that no rotation changes."""
+    """What is kept of the draws: aligned parameters and quantities that no rotation changes."""
 
     P: np.ndarray
     V: np.ndarray
     b: np.ndarray
     noise_precision: np.ndarray
-    log_joint: float | np.ndarray
+    log_joint: np.ndarray
     bias_contrasts: np.ndarray
     score_spread: np.ndarray
     """Singular values of the scores X P V of the training rows, per root of n."""
@@ -117,19 +138,26 @@ def sample(factors: Factors, model: Model, sampling: Sampling, rng, n_before=0) 
 
     Rounds are counted on from ``n_before``, the steps that the fit took.
     """
+    model = with_rows_at_hand(model)
 
-    def callback(n_iter, draws):
+    def callback(n_iter, draw):
         if sampling.watch is not None:
-            return sampling.watch(n_before + n_iter, draws, log_joint(draws[0], model))
+            return sampling.watch(n_before + n_iter, draw, float(log_joint(draw, model)[0]))
 
     return draw_chains(
         partial(step, model=model),
-        [start(factors, model, rng) for _ in range(sampling.n_chains)],
+        start(factors, model, sampling.n_chains, rng),
         rng,
         Schedule(sampling.n_draws, sampling.n_warmup, LEAST_DRAWS),
         keep=partial(keep, model=model, reference=factors.projected),
         callback=callback,
     )
+
+
+def with_rows_at_hand(model: Model) -> Model:
+    """The model with its rows as one array where they are few, for thousands of products."""
+    n, width = model.ridge.X.shape
+    return model if n * width > SMALL else model._replace(ridge=model.ridge.with_array())
 
 
 def read_draws(kept: KeptDraw, inputs: Inputs, model: Model) -> Draws:
@@ -139,7 +167,7 @@ def read_draws(kept: KeptDraw, inputs: Inputs, model: Model) -> Draws:
         "projection": np.stack(each).reshape(*kept.P.shape[:2], *each[0].shape),
         "weights": kept.V,
         "bias": kept.b,
-        "log_joint": np.asarray(kept.log_joint),
+        "log_joint": kept.log_joint,
         "bias_contrasts": kept.bias_contrasts,
         "score_spread": kept.score_spread,
     }
@@ -155,65 +183,120 @@ def merge_chains(values):
     return values.reshape(-1, *values.shape[2:])
 
 
-def start(factors: Factors, model: Model, rng) -> Draw:
-    """A draw around a variational fit."""
+def start(factors: Factors, model: Model, n_chains, rng) -> Draw:
+    """Draws around a variational fit."""
+
+    def repeated(value):
+        return np.repeat(np.asarray(value)[None], n_chains, axis=0)
+
     return Draw(
-        phi=factors.phi.mean,
-        P=factors.P,
-        projected=factors.projected,
-        rest=np.asarray(factors.P_covariances.rest),
-        Z=factors.Z,
-        psi=factors.psi.mean,
-        lam=factors.lam.mean,
-        B=factors.B,
-        T=model.outputs.draw(score_means(factors), rng),
-        eps=noise_precision(factors),
+        phi=repeated(factors.phi.mean),
+        P=repeated(factors.P),
+        projected=repeated(factors.projected),
+        rest=repeated(factors.P_covariances.rest),
+        Z=repeated(factors.Z),
+        psi=repeated(factors.psi.mean),
+        lam=repeated(factors.lam.mean),
+        B=repeated(factors.B),
+        T=model.outputs.draw(repeated(score_means(factors)), rng),
+        eps=repeated(noise_precision(factors)),
     )
 
 
 def step(draw: Draw, rng, model: Model) -> Draw:
     """One round: precisions and the projection, Z, the classifier, its scale, scores."""
-    moves = (draw_projection, draw_latent, draw_weights, draw_noise, draw_scale, draw_scores)
-    for update in moves:
+    draw, evidence = draw_projection(draw, rng, model)
+    draw = draw_latent(draw, evidence, rng, model)
+    for update in (draw_weights, draw_noise, draw_scale, draw_scores):
         draw = update(draw, rng, model)
     return draw
 
 
-def draw_projection(draw, rng, model):
-    """Precisions, then P given T with Z integrated out; Z must be drawn next.
+def draw_projection(draw, rng, model) -> tuple[Draw, Evidence]:
+    """Precisions, then P given T with Z integrated out; Z must be drawn next, by the evidence.
 
     P and Z given each other move by the latent noise only, which is small. A draw solves the
-    joint equation of `sweeps` for a right-hand side with noise of its precision.
+    joint equation for a right-hand side with noise of its precision.
     """
-    ridge, q, kind = model.ridge, draw.P.shape[1], model.priors.kind
+    ridge, kind, (k, width, q) = model.ridge, model.priors.kind, draw.P.shape
     squares = sum_shared(draw.P**2, kind) + (draw.rest if kind == "column" else 0.0)
     phi = _draw_gamma(projection_precisions(squares, model, q), rng)
-    P = draw_joint(draw._replace(phi=phi), rng, model)
-    rest, outside = np.zeros(q), ridge.n_features - len(P)
+    evidence = evidence_of(draw, model)
+    P = draw_joint(phi, evidence, rng, model)
+    rest, outside = np.zeros((k, q)), ridge.n_features - width
     if outside > 0:
-        rest = rng.chisquare(outside, q) / phi
-    projected = np.asarray(ridge.X @ P, dtype=float)
-    return draw._replace(phi=phi, P=P, projected=projected, rest=rest)
+        rest = rng.chisquare(outside, (k, q)) / phi
+    draw = draw._replace(phi=phi, P=P, projected=_of_each(ridge.X, P), rest=rest)
+    return draw, evidence
 
 
-def draw_joint(draw, rng, model):
-    """P (d, q) of the law with precision P -> phi P + X'X P (I - S / noise) / noise."""
-    ridge, kind = model.ridge, model.priors.kind
-    points = sweeps.update_latent_covariances(_points(draw, model), model)
-    precision = (np.eye(draw.P.shape[1]) - points.S / ridge.noise) / ridge.noise
-    phi = of_entries(draw.phi, kind, draw.P.shape)
-    R = sweeps.joint_right_side(points, model)
-    R += np.sqrt(phi) * rng.standard_normal(phi.shape)
-    noise = sweeps.by_pattern(rng.standard_normal(draw.Z.shape), _roots(precision), model)
-    R += np.asarray(ridge.X.T @ noise, dtype=float)
-    solve = _preconditioner(draw.phi, precision, model)
-    return sweeps.joint_solution(points, model, R, solve, EXACT_STEPS, EXACT_TOLERANCE)
+def evidence_of(draw: Draw, model: Model) -> Evidence:
+    """The evidence of the scores T, given V and b."""
+    k, _, q = draw.Z.shape
+    bias, V = draw.B[:, :1], draw.B[:, 1:]
+    weights = model.patterns.masks * draw.eps[:, None]
+    precision = (
+        np.eye(q) / model.ridge.noise + (V[:, None] * weights[:, :, None]) @ _turned(V)[:, None]
+    )
+    S, _ = stacked_covariances(precision.reshape(-1, q, q))
+    H = (observed_only(draw.T - bias, model) * draw.eps[:, None]) @ _turned(V)
+    return Evidence(H, S.reshape(k, -1, q, q))
 
 
-def _preconditioner(phi, precision, model):
-    """The solution with the couplings between components left out."""
+def draw_joint(phi, evidence: Evidence, rng, model):
+    """P (k, d, q) of the law with precision P -> phi P + X'(X P W) and its right-hand side."""
+    H, S = evidence
+    noise, (k, _, q) = model.ridge.noise, H.shape
+    W = (np.eye(q) - S / noise) / noise
+    entries = of_entries(phi, model.priors.kind, (k, model.ridge.X.shape[1], q))
+    rows = by_pattern(H, S, model) / noise
+    rows += by_pattern(rng.standard_normal(H.shape), _roots(W), model)
+    R = _of_each(model.ridge.X.T, rows) + np.sqrt(entries) * rng.standard_normal(entries.shape)
+    if model.patterns.of_row is not None:
+        return _by_conjugate_gradients(phi, entries, W, R, model)
+    if isinstance(model.ridge, SpectralRidge):
+        return _by_axes(phi, W[:, 0], R, model.ridge)
+    if isinstance(model.ridge, GramRidge) and R[0].size <= DIRECT:
+        return _directly(entries, W[:, 0], R, model.ridge)
+    return _by_conjugate_gradients(phi, entries, W, R, model)
+
+
+def _by_axes(phi, W, R, ridge):
+    """The equation along each principal axis: p (diag(phi) + l W) = r."""
+    root = 1.0 / np.sqrt(phi)
+    values, vectors = np.linalg.eigh(root[:, :, None] * W * root[:, None])
+    turn = root[:, :, None] * vectors
+    return (R @ turn / (1.0 + ridge.values[:, None] * values[:, None])) @ _turned(turn)
+
+
+def _directly(entries, W, R, ridge):
+    """The equation with its matrix (d q, d q) formed."""
+    k, size = len(R), R[0].size
+    matrix = (ridge.table[:, None, :, None] * W[:, None, :, None]).reshape(k, size, size)
+    matrix[:, np.arange(size), np.arange(size)] += entries.reshape(k, size)
+    return np.linalg.solve(matrix, R.reshape(k, size, 1)).reshape(R.shape)
+
+
+def _by_conjugate_gradients(phi, entries, W, R, model):
+    """The equation of one chain after another, by products with X."""
+    X, found = model.ridge.X, []
+    for own, weights, part, right in zip(phi, entries, W, R, strict=True):
+
+        def apply(P, weights=weights, part=part):
+            projected = np.asarray(X @ P, dtype=float)[None]
+            return weights * P + X.T @ by_pattern(projected, part[None], model)[0]
+
+        solve = _preconditioner(own, part, model)
+        start = solve(right)
+        limits = (EXACT_STEPS, EXACT_TOLERANCE)
+        found.append(preconditioned_solution(apply, right, start, solve, *limits))
+    return np.stack(found)
+
+
+def _preconditioner(phi, W, model):
+    """The solution for one chain with the couplings between components left out."""
     ridge = model.ridge
-    weight = np.average(precision, axis=0, weights=model.patterns.counts)
+    weight = np.average(W, axis=0, weights=model.patterns.counts)
     share = np.maximum(np.diagonal(weight) * ridge.noise, LEAST_SHARE)
     if model.priors.kind == "row":
         share = share.mean()
@@ -221,41 +304,55 @@ def _preconditioner(phi, precision, model):
     return lambda R: inner(R) / share
 
 
-def _roots(precision):
-    """Symmetric roots of semi-definite matrices (m, q, q)."""
-    values, vectors = np.linalg.eigh(precision)
-    return (vectors * np.sqrt(np.maximum(values, 0.0))[:, None]) @ np.swapaxes(vectors, 1, 2)
+def _roots(matrices):
+    """Symmetric roots of semi-definite matrices (..., q, q)."""
+    values, vectors = np.linalg.eigh(matrices)
+    return (vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]) @ _turned(vectors)
 
 
-def draw_latent(draw, rng, model):
+def draw_latent(draw, evidence: Evidence, rng, model):
     """Z given P, V, b and T."""
-    conditional = sweeps.update_latent(_points(draw, model), model)
-    noise = rng.standard_normal(draw.Z.shape)
-    return draw._replace(Z=conditional.Z + sweeps.by_pattern(noise, _roots(conditional.S), model))
+    H, S = evidence
+    mean = by_pattern(draw.projected / model.ridge.noise + H, S, model)
+    noise = by_pattern(rng.standard_normal(H.shape), _turned(np.linalg.cholesky(S)), model)
+    return draw._replace(Z=mean + noise)
 
 
 def draw_weights(draw, rng, model):
     """Precisions, then b and V given Z and T."""
-    priors = model.priors
-    lam = _draw_gamma(precision_posterior(priors.bias, 1, draw.B[0] ** 2), rng)
-    psi = _draw_gamma(precision_posterior(priors.weights, 1, draw.B[1:] ** 2), rng)
-    draw = draw._replace(lam=lam, psi=psi)
-    conditional = sweeps.update_weights(_points(draw, model), model)
-    noise = rng.standard_normal(draw.B.shape)
-    roots = np.linalg.cholesky(conditional.C)
-    return draw._replace(B=conditional.B + np.einsum("cab,bc->ac", roots, noise))
+    priors, Z, eps = model.priors, with_ones(draw.Z), draw.eps
+    lam = _draw_gamma(precision_posterior(priors.bias, 1, draw.B[:, 0] ** 2), rng)
+    psi = _draw_gamma(precision_posterior(priors.weights, 1, draw.B[:, 1:] ** 2), rng)
+    prior = np.concatenate([lam[:, None], psi], axis=1)
+    precision = eps[:, :, None, None] * _output_moments(Z, model)
+    diagonal = np.arange(prior.shape[1])
+    precision[:, :, diagonal, diagonal] += _turned(prior)
+    right = _turned(Z) @ (observed_only(draw.T, model) * eps[:, None])
+    half = np.linalg.inv(np.linalg.cholesky(precision))
+    seen = (half @ _turned(right)[..., None])[..., 0]
+    noise = rng.standard_normal(seen.shape)
+    B = (_turned(half) @ (seen + noise)[..., None])[..., 0]
+    return draw._replace(lam=lam, psi=psi, B=_turned(B))
+
+
+def _output_moments(Z, model):
+    """Sums over the rows that observe each output of [1, z] [1, z]' (k, c or 1, q + 1, q + 1)."""
+    if model.observed is None:
+        return (_turned(Z) @ Z)[:, None]
+    return np.stack([_turned(Z * column[:, None]) @ Z for column in model.observed.T], axis=1)
 
 
 def draw_noise(draw, rng, model):
     """Noise precisions of numbers; nothing for classes and labels."""
     if not isinstance(model.outputs, NumberOutputs):
         return draw
-    conditional = sweeps.update_noise(_points(draw, model), model)
-    return draw._replace(eps=_draw_gamma(conditional.eps, rng))
+    gaps = observed_only(draw.T - with_ones(draw.Z) @ draw.B, model)
+    law = precision_posterior(model.priors.noise, observed_counts(model), np.sum(gaps**2, axis=1))
+    return draw._replace(eps=_draw_gamma(law, rng))
 
 
 def draw_scale(draw, rng, model):
-    """Metropolis steps of (b, V) with T integrated out; T must be drawn next.
+    """Metropolis steps of (b, V) given less of T than there is; T must be drawn next.
 
     Given T the classifier moves by 1 / sqrt(n) at a time, which is slow where classes are
     separated and only the prior holds it: here its scale moves, and its bias. Nothing for
@@ -263,27 +360,29 @@ def draw_scale(draw, rng, model):
     """
     if isinstance(model.outputs, NumberOutputs):
         return draw
-    Z, prior = with_ones(draw.Z), np.vstack([draw.lam, draw.psi])
+    Z, prior = with_ones(draw.Z), np.concatenate([draw.lam[:, None], draw.psi], axis=1)
+    log_chances = model.outputs.log_chances(draw.T - Z @ draw.B)
 
     def log_conditional(B):
-        return model.outputs.scores(Z @ B)[1] - 0.5 * np.sum(prior * B**2)
+        return log_chances(Z @ B) - 0.5 * _totals(prior * B**2)
 
     B, value = draw.B, log_conditional(draw.B)
     for size in MOVES:
         for propose in (_rescaled, _shifted):
-            proposal, log_volume = propose(B, size * rng.standard_normal(B.shape[1]))
+            proposal, log_volume = propose(B, size * rng.standard_normal((len(B), B.shape[2])))
             proposed = log_conditional(proposal)
-            if np.log(1.0 - rng.random()) < proposed - value + log_volume:
-                B, value = proposal, proposed
+            taken = np.log(1.0 - rng.random(len(B))) < proposed - value + log_volume
+            value = np.where(taken, proposed, value)
+            B = np.where(taken[:, None, None], proposal, B)
     return draw._replace(B=B)
 
 
 def _rescaled(B, noise):
-    return np.exp(noise[0]) * B, B.size * noise[0]
+    return np.exp(noise[:, 0])[:, None, None] * B, B[0].size * noise[:, 0]
 
 
 def _shifted(B, noise):
-    return np.vstack([B[0] + noise, B[1:]]), 0.0
+    return np.concatenate([B[:, :1] + noise[:, None], B[:, 1:]], axis=1), 0.0
 
 
 def draw_scores(draw, rng, model):
@@ -291,69 +390,64 @@ def draw_scores(draw, rng, model):
     return draw._replace(T=model.outputs.draw(with_ones(draw.Z) @ draw.B, rng))
 
 
-def log_joint(draw: Draw, model: Model) -> float:
-    """Log density of all variables and y given X, less the constants of the normal laws."""
+def log_joint(draw: Draw, model: Model) -> np.ndarray:
+    """Log density (k,) of all variables and y given X, less the constants of the normal laws."""
     priors = model.priors
-    total = log_density(draw.phi, priors.projection) + log_density(draw.psi, priors.weights)
-    total += log_density(draw.lam, priors.bias)
+    total = _totals(log_densities(draw.phi, priors.projection))
+    total += _totals(log_densities(draw.psi, priors.weights))
+    total += _totals(log_densities(draw.lam, priors.bias))
     phi = of_entries(draw.phi, priors.kind, draw.P.shape)
-    total += 0.5 * float(np.sum(np.log(phi) - phi * draw.P**2))
-    total -= 0.5 * float(np.sum((draw.Z - draw.projected) ** 2)) / model.ridge.noise
-    weights = np.vstack([draw.lam, draw.psi])
-    total += 0.5 * float(np.sum(np.log(weights) - weights * draw.B**2))
-    squares = (draw.T - with_ones(draw.Z) @ draw.B) ** 2 * draw.eps
-    return total + 0.5 * float(np.sum(observed_only(np.log(draw.eps) - squares, model)))
+    total += 0.5 * _totals(np.log(phi) - phi * draw.P**2)
+    total -= 0.5 * _totals((draw.Z - draw.projected) ** 2) / model.ridge.noise
+    weights = np.concatenate([draw.lam[:, None], draw.psi], axis=1)
+    total += 0.5 * _totals(np.log(weights) - weights * draw.B**2)
+    eps = draw.eps[:, None]
+    squares = (draw.T - with_ones(draw.Z) @ draw.B) ** 2 * eps
+    return total + 0.5 * _totals(observed_only(np.log(eps) - squares, model))
 
 
 def keep(draw: Draw, model: Model, reference) -> KeptDraw:
-    """The draw turned so that its projections lie closest to the reference (n, q).
+    """The draws turned so that their projections lie closest to the reference (n, q).
 
     Turning z by an orthogonal matrix changes nothing that is observed, so averages over draws
     mean something only after this (docs/errata.md, E-G13-9); signs and order of components are
     special turns.
     """
-    U, _, Vt = np.linalg.svd(draw.projected.T @ reference)
+    U, _, Vt = np.linalg.svd(_turned(draw.projected) @ reference)
     turn = U @ Vt
-    b, V = draw.B[0], draw.B[1:]
+    b, V = draw.B[:, 0], draw.B[:, 1:]
     # A number added to all scores of a row leaves its class as it is.
     common = isinstance(model.outputs, ClassOutputs)
-    contrasts = V - V.mean(axis=1, keepdims=True) if common else V
+    contrasts = V - V.mean(axis=2, keepdims=True) if common else V
     scores = draw.projected @ contrasts
-    values = np.linalg.eigvalsh(scores.T @ scores / len(scores))
-    rank = min(draw.P.shape[1], V.shape[1] - common)
+    values = np.linalg.eigvalsh(_turned(scores) @ scores / scores.shape[1])
+    rank = min(draw.P.shape[2], V.shape[2] - common)
     return KeptDraw(
         P=draw.P @ turn,
-        V=turn.T @ V,
+        V=_turned(turn) @ V,
         b=b,
         noise_precision=draw.eps,
         log_joint=log_joint(draw, model),
-        bias_contrasts=b - b.mean() if common else b,
-        score_spread=np.sqrt(np.maximum(values[::-1][:rank], 0.0)),
+        bias_contrasts=b - b.mean(axis=1, keepdims=True) if common else b,
+        score_spread=np.sqrt(np.maximum(values[:, ::-1][:, :rank], 0.0)),
     )
 
 
-def _points(draw, model) -> Factors:
-    """Factors around a draw, all their covariances zero."""
-    q, c = draw.P.shape[1], draw.B.shape[1]
-    m = len(model.patterns.masks)
-    nothing = np.zeros(q)
-    return Factors(
-        phi=Gamma(1.0, draw.phi),
-        P=draw.P,
-        projected=draw.projected,
-        P_covariances=Covariances(nothing, nothing, nothing, nothing, nothing),
-        Z=draw.Z,
-        S=np.zeros((m, q, q)),
-        S_log_det=np.zeros(m),
-        T=draw.T,
-        T_normaliser=0.0,
-        psi=Gamma(1.0, draw.psi),
-        lam=Gamma(1.0, draw.lam),
-        B=draw.B,
-        C=np.zeros((c, q + 1, q + 1)),
-        C_log_det=np.zeros(c),
-        eps=Gamma(1.0, draw.eps) if isinstance(model.outputs, NumberOutputs) else None,
-    )
+def _of_each(X, P):
+    """X P for each of a stack of matrices (k, d, q), in one product."""
+    k, d, q = P.shape
+    flat = np.asarray(X @ P.transpose(1, 0, 2).reshape(d, k * q), dtype=float)
+    return flat.reshape(-1, k, q).transpose(1, 0, 2)
+
+
+def _turned(matrices):
+    """Transposes of a stack."""
+    return np.swapaxes(matrices, -1, -2)
+
+
+def _totals(values):
+    """Sums over all but the chains (k,)."""
+    return values.reshape(len(values), -1).sum(axis=1)
 
 
 def _draw_gamma(law: Gamma, rng):

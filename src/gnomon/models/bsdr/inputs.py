@@ -15,7 +15,7 @@ has a row for each axis:
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
@@ -130,6 +130,11 @@ class _FactoredRidge:
     """What the routes by Cholesky factors share: one for every distinct column of phi."""
 
     values = None
+    # Of each route.
+    n_features: int
+    _solve: Any
+    _form: Any
+    _matrix: Any
 
     def equal_precisions(self, q):
         """Precisions of one for all entries."""
@@ -167,6 +172,10 @@ class GramRidge(_FactoredRidge):
         self.table = X.gram() if gram is None else gram
         self.n_features = len(self.table)
 
+    def with_array(self) -> "GramRidge":
+        """The same with its rows as one array."""
+        return GramRidge(_as_array(self.X), self.noise, self.table)
+
     def gram_product(self, P):
         """X'X P."""
         return self.table @ P
@@ -200,6 +209,10 @@ class DualRidge(_FactoredRidge):
         self.X, self.noise = X, noise
         self.table = X
         self.n_features = X.shape[1]
+
+    def with_array(self) -> "DualRidge":
+        """The same: its rows are one array."""
+        return self
 
     def gram_product(self, P):
         """X'X P."""
@@ -242,6 +255,10 @@ class SpectralRidge:
     def __init__(self, X, noise, axes, values):
         self.X, self.noise, self.table, self.values = X, noise, axes, values
         self.n_features = len(axes)
+
+    def with_array(self) -> "SpectralRidge":
+        """The same with its rows as one array."""
+        return SpectralRidge(_as_array(self.X), self.noise, self.table, self.values)
 
     def gram_product(self, P):
         """X'X P."""
@@ -323,6 +340,11 @@ def _dual_gram(X: Data):
     for rows in row_slices(X.shape):
         K[:, rows] = X @ (X.T @ np.eye(n, rows.stop - rows.start, -rows.start))
     return K
+
+
+def _as_array(X):
+    """Rows, or their coordinates, as an array."""
+    return X if isinstance(X, np.ndarray) else np.asarray(X @ np.eye(X.shape[1]), dtype=float)
 
 
 def _columns(phi):

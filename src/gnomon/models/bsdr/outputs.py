@@ -7,6 +7,7 @@ y is the largest score (classes), the signs of the scores (labels), or the score
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import log_ndtr
 
 from gnomon.models.bsdr import probit
 
@@ -28,8 +29,24 @@ class ClassOutputs(NamedTuple):
         return T, float(log_Z.sum())
 
     def draw(self, M, rng):
-        """Scores around M given the classes."""
-        return probit.draw_class_scores(M, self.labels, rng)
+        """Scores around M (..., n, c) given the classes."""
+        labels = np.broadcast_to(self.labels, M.shape[:-1]).ravel()
+        flat = M.reshape(-1, self.n_outputs)
+        return probit.draw_class_scores(flat, labels, rng).reshape(M.shape)
+
+    def log_chances(self, noise):
+        """The function M (k, n, c) -> log P(classes), given the noise of their own scores alone.
+
+        What the other scores are is integrated out, which is a product of normal laws.
+        """
+        own, others = probit.rivals(self.labels, self.n_outputs)
+        u = noise.reshape(len(noise), -1)[:, own]
+
+        def log_chances(M):
+            M = M.reshape(len(M), -1)
+            return log_ndtr(u + M[:, own] - M[:, others]).sum(axis=1)
+
+        return log_chances
 
     def start_columns(self):
         """Indicators whose regression on X is discriminant analysis."""
@@ -58,8 +75,13 @@ class SignOutputs(NamedTuple):
         return T, float(log_Z.sum())
 
     def draw(self, M, rng):
-        """Scores around M given the signs."""
+        """Scores around M (..., n, c) given the signs."""
         return probit.draw_sign_scores(M, self.signs, rng)
+
+    def log_chances(self, noise):
+        """The function M (k, n, c) -> log P(signs), whatever the noise of the scores."""
+        known = self.signs != 0
+        return lambda M: log_ndtr((self.signs * M)[:, known]).sum(axis=1)
 
     def start_columns(self):
         """Columns to regress on X for a first projection."""

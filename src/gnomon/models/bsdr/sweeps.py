@@ -14,7 +14,7 @@ A sweep ends with a change of basis of the latent variables that raises the boun
 
 which leaves all scores as they are, so that no score is integrated anew; the bound depends on R
 by statistics of size q only. The updates change the basis slowly, since P, Z and V each follow
-the other two; here all three move at once [LI10].
+the other two; here all three move at once [LI10]. `printed_step` is Algorithm 1 of [G13] alone.
 """
 
 from functools import partial
@@ -99,6 +99,22 @@ def step(factors: Factors, model: Model):
     return update_basis(factors, model), objective
 
 
+def printed_step(factors: Factors, model: Model):
+    """Lines 3-6 of Algorithm 1 of [G13]: each factor in turn given the others, nothing besides.
+
+    The noise of numbers, which [G13] does not have, comes last. The bound is that of the factors
+    given.
+    """
+    objective = bound(factors, model)
+    factors = update_projection_precisions(factors, model)
+    factors = update_projection(factors, model)
+    factors = update_latent(factors, model)
+    factors = update_weight_precisions(factors, model)
+    factors = update_weights(factors, model)
+    factors = update_scores(factors, model)
+    return update_noise(factors, model), objective
+
+
 def update_projection_precisions(factors, model):
     """q(phi), eq. (4) of [G13], with E[p^2] in full."""
     squares = projection_squares(factors, model.priors.kind)
@@ -109,6 +125,14 @@ def update_projection_covariances(factors, model):
     """Covariances of q(P), eq. (5) of [G13]."""
     covariances = model.ridge.covariances(factors.phi.mean, factors.P.shape[1])
     return factors._replace(P_covariances=covariances)
+
+
+def update_projection(factors, model):
+    """q(P) given q(Z), eq. (5) of [G13]; `update_means` solves for both together."""
+    factors = update_projection_covariances(factors, model)
+    R = np.asarray(model.ridge.X.T @ factors.Z, dtype=float) / model.ridge.noise
+    P = model.ridge.solve(factors.phi.mean, factors.P_covariances, R)
+    return factors._replace(P=P, projected=np.asarray(model.ridge.X @ P, dtype=float))
 
 
 def update_latent_covariances(factors, model):
@@ -129,34 +153,32 @@ def update_latent(factors, model):
 def update_means(factors, model):
     """Means of q(P) and q(Z) together, given their covariances and all other factors."""
     H = _evidence(factors, model)
-    solve = partial(model.ridge.solve, factors.phi.mean, factors.P_covariances)
-    R = joint_right_side(factors, model, H)
-    P = joint_solution(factors, model, R, solve, CG_STEPS, CG_TOLERANCE)
+    P = joint_solution(factors, model, joint_right_side(factors, model, H))
     factors = factors._replace(P=P, projected=np.asarray(model.ridge.X @ P, dtype=float))
     return _with_latent_means(factors, H, model)
 
 
-def joint_right_side(factors, model, H=None):
+def joint_right_side(factors, model, H):
     """X'H S / noise: what the scores say of P (d, q)."""
-    H = _evidence(factors, model) if H is None else H
     ridge = model.ridge
     return np.asarray(ridge.X.T @ by_pattern(H, factors.S, model), dtype=float) / ridge.noise
 
 
-def joint_solution(factors, model, R, solve, steps, tolerance):
+def joint_solution(factors, model, R):
     """P of the joint equation for the right-hand side R: exact along principal axes.
 
-    Else by conjugate gradients from the P at hand, preconditioned by ``solve``.
+    Else by conjugate gradients from the P at hand, preconditioned by the ridge.
     """
     ridge = model.ridge
     if isinstance(ridge, SpectralRidge) and model.patterns.of_row is None:
         return _spectral_solution(factors, R, ridge)
     phi = of_entries(factors.phi.mean, model.priors.kind, factors.P.shape)
+    solve = partial(ridge.solve, factors.phi.mean, factors.P_covariances)
 
     def apply(P):
         return phi * P + _damped_gram(P, factors.S, model) / ridge.noise
 
-    return preconditioned_solution(apply, R, factors.P, solve, steps, tolerance)
+    return preconditioned_solution(apply, R, factors.P, solve, CG_STEPS, CG_TOLERANCE)
 
 
 def update_weight_precisions(factors, model):
@@ -198,10 +220,10 @@ def update_noise(factors, model):
 
 
 def by_pattern(H, S, model):
-    """Rows h_i' S_i, with the matrix (m, q, q) of each row's pattern of observed outputs."""
+    """Rows h_i' S_i (..., n, q), with the matrix (..., m, q, q) of each row's pattern."""
     if model.patterns.of_row is None:
-        return H @ S[0]
-    return np.einsum("nab,na->nb", S[model.patterns.of_row], H)
+        return H @ S[..., 0, :, :]
+    return np.einsum("...nab,...na->...nb", S[..., model.patterns.of_row, :, :], H)
 
 
 def _evidence(factors, model):

@@ -52,6 +52,9 @@ PRIOR_POINTS, PRIOR_SCALE = 2, 0.2
 N_EM = 5
 # The objective as printed lets a direction vanish; its variance stops counting at this share.
 COLLAPSED = 1e-8
+# The EM as printed has no prior. So few pseudo-points are felt only where the rows of a class leave
+# a covariance without inverse.
+PRINTED_POINTS = 1e-3
 
 
 class Model(NamedTuple):
@@ -147,11 +150,10 @@ def prior_of(Z, rows: Rows, model: Model) -> Prior:
     The covariance of all rows is I where P'SP = I.
     """
     q = Z.shape[1]
-    S = np.eye(q)
-    if model.as_printed:
-        S = rows.covariance(Z)
-        S += COLLAPSED * np.trace(S) * np.eye(q)
-    return Prior(q + PRIOR_POINTS, PRIOR_SCALE * S)
+    if not model.as_printed:
+        return Prior(q + PRIOR_POINTS, PRIOR_SCALE * np.eye(q))
+    S = rows.covariance(Z)
+    return Prior(PRINTED_POINTS, S + COLLAPSED * np.trace(S) * np.eye(q))
 
 
 class Slope(NamedTuple):

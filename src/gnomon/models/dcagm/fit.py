@@ -165,7 +165,7 @@ def with_chosen_weights(sample: Sample, settings: Settings) -> tuple[Settings, d
 
 
 def solve(sample: Sample, settings: Settings, loop: Loop) -> Run:
-    """The run with the best J of all starts; its state is the best that it met."""
+    """The run with the best J of all starts; its state is the best that it met, or the last."""
     labelled = sample.weights[sample.labels >= 0].sum()
     loop = partial(loop, max_iter=settings.max_iter, tol=settings.tol * labelled)
     rows = arrange(sample)
@@ -176,7 +176,9 @@ def solve(sample: Sample, settings: Settings, loop: Loop) -> Run:
     for i in range(settings.n_init):
         first = start(sample, rows, settings.model, settings.rng if i else None)
         method = Method(first, partial(step, rows=rows, model=settings.model))
-        runs.append(loop(keep_best(method), patience=PATIENCE))
+        # The paper stops where its iterations end.
+        method = method if settings.model.as_printed else keep_best(method)
+        runs.append(loop(method, patience=PATIENCE))
     return max(runs, key=lambda run: max(run.objective))
 
 

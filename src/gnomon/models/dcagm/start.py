@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from gnomon.linalg.data import Data, Weighted
+from gnomon.linalg.data import Data, Matrix, Weighted
 from gnomon.linalg.solve import Cholesky
 from gnomon.models.dcagm.alternation import Model, State, prior_of, scaled, state_at
 from gnomon.models.dcagm.mixture import TINY, Mixture, first_of_class, m_step, moments_of
@@ -40,6 +40,8 @@ class Groups(NamedTuple):
 def start(sample: Sample, rows: Rows, model: Model, rng=None) -> State:
     """The first state: discriminant directions, clusters in classes; ``rng`` adds chance."""
     P = start_directions(sample, model.n_components)
+    if model.as_printed:
+        P = relevant(P, sample)
     if rng is not None:
         size = np.linalg.norm(P, axis=0) / np.sqrt(len(P))
         P = P + size * (rows.X.T @ (rows.X @ rng.standard_normal(P.shape))) / len(rows.order)
@@ -77,6 +79,17 @@ def start_directions(sample: Sample, q: int) -> np.ndarray:
     """Q directions of the columns (d, q) in which the classes differ, or the rows vary."""
     groups = groups_of(sample)
     return padded_directions(sample.X, groups, q, start_shrinkage(sample, groups))
+
+
+def relevant(P, sample: Sample) -> np.ndarray:
+    """P with unit covariance of its coordinates within the groups: RCA, section 4 of [PGK07].
+
+    Only the objective as printed depends on the scale of the start.
+    """
+    groups = groups_of(sample)
+    Z = Matrix(np.asarray(sample.X @ P, dtype=float))
+    covariance = within(Z, groups) + start_shrinkage(sample, groups) * P.T @ P
+    return Cholesky(covariance).half_solve(P.T).T
 
 
 def groups_of(sample: Sample) -> Groups:

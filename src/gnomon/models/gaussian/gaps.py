@@ -102,7 +102,16 @@ def _rows_times(rows, matrices, of_row):
     return (_of_rows(matrices, of_row) @ rows[:, :, None])[:, :, 0]
 
 
-def step(state: State, data: Patterns, ridge=None, fixed_mean=None) -> tuple[State, float]:
+class Known(NamedTuple):
+    """z of the last rows, each a pattern of its own, by more than their entries say of it."""
+
+    Z: np.ndarray
+    covariances: np.ndarray
+
+
+def step(
+    state: State, data: Patterns, ridge=None, fixed_mean=None, known: Known | None = None
+) -> tuple[State, float]:
     """One EM step with parameter expansion, and the log likelihood it started from.
 
     ``ridge`` (d,) penalises the squared loadings of a column, in units of its noise; since
@@ -110,7 +119,7 @@ def step(state: State, data: Patterns, ridge=None, fixed_mean=None) -> tuple[Sta
     ``fixed_mean`` keep their mean, and only the covariance of z is expanded then.
     """
     q = state.W.shape[1]
-    (ZZ, XZ, total), objective = _moments(state, data)
+    (ZZ, XZ, total), objective = _moments(state, data, known)
     theta = _regressions(state, data, (ZZ, XZ), ridge, fixed_mean)
     noise = _noise(data, theta, ZZ, XZ)
     if ridge is not None:
@@ -134,7 +143,7 @@ def noise_step(state: State, data: Patterns) -> tuple[State, float]:
     return state._replace(noise=noise), objective
 
 
-def _moments(state, data):
+def _moments(state, data, known=None):
     """Sums over the observed rows of each column and over all rows; the log likelihood.
 
     They are <[z; 1][z; 1]'> (d, q + 1, q + 1), x [z; 1]' (d, q + 1), and the first of all rows.
@@ -146,12 +155,25 @@ def _moments(state, data):
     for part in posteriors(state, data):
         weights = data.weights[part.rows]
         objective += float(weights @ part.log_likelihoods)
+        part = part if known is None else _with_known(part, known, len(data.X))
         second = _second_moments(part, weights)
         ZZ += data.observed[part.patterns].T @ second
         total += second.sum(axis=0).reshape(q + 1, q + 1)
         ones = np.column_stack([part.Z, np.ones(len(part.Z))])
         XZ += data.X[part.rows].T @ (weights[:, None] * ones)
     return (ZZ.reshape(d, q + 1, q + 1), XZ, total), objective
+
+
+def _with_known(part, known, n):
+    """A part with those of its rows that are known better, which are its last."""
+    first = n - len(known.Z)
+    many = part.rows.stop - max(part.rows.start, first)
+    if many <= 0:
+        return part
+    own = slice(part.rows.stop - many - first, part.rows.stop - first)
+    Z, covariances = part.Z.copy(), part.covariances.copy()
+    Z[-many:], covariances[-many:] = known.Z[own], known.covariances[own]
+    return part._replace(Z=Z, covariances=covariances)
 
 
 @one_thread

@@ -90,6 +90,19 @@ def select(data: Patterns, mask) -> Patterns:
     )
 
 
+def with_rows(data: Patterns, X, weights) -> Patterns:
+    """The same and further rows (p, d), NaN for gaps, at the end, each a pattern of its own."""
+    mask = ~np.isnan(X)
+    n, p = len(data.X), len(X)
+    return data._replace(
+        X=np.concatenate([data.X, np.where(mask, X - data.shift, 0.0)]),
+        observed=np.concatenate([data.observed, mask.astype(float)]),
+        starts=np.append(data.starts, n + 1 + np.arange(p)),
+        order=np.append(data.order, n + np.arange(p)),
+        weights=np.append(data.weights, weights),
+    )
+
+
 def condensed(data: Patterns) -> Patterns:
     """Patterns of few rows each with the same likelihood at every state, for iterations.
 

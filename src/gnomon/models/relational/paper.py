@@ -15,6 +15,8 @@ entries see `missing`. A fixed low-pass filter in the place of R, powers of the 
 adjacency, gives PCA of smoothed content.
 """
 
+from functools import partial
+
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import splu
@@ -32,6 +34,8 @@ from gnomon.stats.gaussian import View
 # Rows on which the noise of large mixed data is measured, right to about 1 %. Mixed rows are far
 # less sparse than rows are, and the norm of all would cost more than the rest of the fit.
 SAMPLED_ROWS = 4000
+# Where the experiments of [LYZ09] start the noise variance of EM.
+START_NOISE = 1e-6
 
 
 def mixing(A, alpha: float, gamma: float) -> sparse.csr_array:
@@ -87,10 +91,14 @@ def checked_spectrum(rows: Mixed, total: float, q: int, rng) -> Spectrum:
 
 
 def em_method(rows: Mixed, total: float, q: int, rng) -> Method:
-    """EM, eqs. (21)-(22) of [LYZ09], on mixed rows from the principal axes of the content."""
+    """The EM of section 4.2.2 of [LYZ09], eqs. (19)-(22), from its own start, section 5.
+
+    That is PCA of the content for W, and 1e-6 for the noise.
+    """
     _check_variation(rows.squared_norm, total, rows.dtype)
-    spectrum = ppca.leading_spectrum(rows.X, q, rng)
-    return em.accelerated(rows, (ppca.closed_form(spectrum, q, rows.n_samples).view,))
+    axes = ppca.leading_spectrum(rows.X, q, rng).vectors[:, :q]
+    step = partial(em.em_step, blocks=[(rows,)])
+    return Method((View(np.asarray(axes, dtype=float), START_NOISE),), step)
 
 
 def _check_variation(mixed, total, dtype):

@@ -187,7 +187,7 @@ def m_step(state: State, expected: Expected, stats: Statistics, noise: Noise) ->
     q = state.W.shape[1]
     ridge = noise.prior_x * state.sigma2
     W = Cholesky(expected.ZZ + ridge * np.eye(q)).solve(expected.XZ.T).T
-    W_y, mean_y = _output_regression(state, expected, noise)
+    W_y, mean_y = output_regression(state, expected.YZ, expected.ZZ_y, noise)
     levels = np.append(state.sigma2, state.sigma2_y)
     if noise.fixed is None:
         squares = _squares(W, np.column_stack([W_y, mean_y]), expected, stats)
@@ -199,10 +199,9 @@ def m_step(state: State, expected: Expected, stats: Statistics, noise: Noise) ->
     return State(W, float(levels[0]), W_y, levels[1:], mean_y)
 
 
-def _output_regression(state, expected, noise):
-    """Loadings and mean of y from its moments with [z, 1]."""
+def output_regression(state: State, YZ, ZZ, noise: Noise) -> tuple[np.ndarray, np.ndarray]:
+    """Loadings and mean of y from its moments with [z, 1], and those of [z, 1]."""
     c, q = state.W_y.shape
-    ZZ, YZ = expected.ZZ_y, expected.YZ
     if not c:
         return state.W_y, state.mean_y
     if len(ZZ) == 1 and noise.prior_y == 0 and noise.learn_mean and ZZ[0, q, q] > 0:

@@ -4,9 +4,10 @@
     dual        statistics from X X', in the span of the rows               few rows
     subspace    products with a growing basis, see `fit_by_products`        large X
     gaps        EM on the observed entries, see `gaps`                      X with NaN
-    em          Algorithm 2 of [YYTKW06] on the rows, for study
+    em          Algorithms 1 and 2 of [YYTKW06] from their own start, for study
 
-With all rows labelled this is SPPCA, with some S2PPCA, with none PPCA.
+With all rows labelled this is SPPCA, with some S2PPCA, with none PPCA. Classes may have a probit
+likelihood in the place of Gaussian codes, see `probit`, by all routes but the last.
 """
 
 from functools import partial
@@ -20,11 +21,13 @@ from gnomon.linalg import eigen
 from gnomon.linalg.data import Data, Matrix, Weighted, center, check_spread, has_gaps, weighted
 from gnomon.linalg.solve import Cholesky
 from gnomon.models.gaussian import em as gaussian_em
-from gnomon.models.sppca import fit_by_products, gaps
+from gnomon.models.sppca import fit_by_products, gaps, probit
 from gnomon.models.sppca.em import canonical, maximise
 from gnomon.models.sppca.statistics import (
     State,
+    Statistics,
     at_floor,
+    counted_outputs,
     from_dual,
     from_moments,
     noise_rule,
@@ -38,7 +41,8 @@ class Problem(NamedTuple):
 
     X is an array with NaN for gaps, a sparse array or `Data`. ``labels`` are the numbers of the
     classes where y holds classes, ``chunks`` those of groups of rows that share a class, -1 for
-    rows in none; the likelihood needs neither.
+    rows in none; the Gaussian likelihood needs neither. The probit likelihood takes the classes
+    by their numbers, and where there are none the signs of Y.
     """
 
     X: Any
@@ -53,7 +57,8 @@ class Settings(NamedTuple):
     """The number of components, the solver, what is learnt, the scale, when to stop.
 
     ``noise`` is "learn", "per_output", a ratio, or a pair of levels; ``target_mean`` "labelled"
-    keeps the mean of y; ``prior`` is the precision of the loadings, in units of the variances.
+    keeps the mean of y; ``prior`` is the precision of the loadings, in units of the variances;
+    ``likelihood`` is "gaussian" or "probit".
     """
 
     n_components: int = 2
@@ -65,6 +70,7 @@ class Settings(NamedTuple):
     max_iter: int = 500
     tol: float = 1e-7
     rng: np.random.Generator | None = None
+    likelihood: str = "gaussian"
 
 
 class Prediction(NamedTuple):
@@ -122,13 +128,23 @@ def fit(problem: Problem, settings: Settings, loop) -> SppcaFit:
         mean, found = _with_gaps(problem, settings, loop)
     else:
         mean, X = center(weighted(problem.X, problem.weights))
-        solve = {"em": _by_paper, "subspace": _by_products, "dual": _by_dual}
-        found = solve.get(_route(X, settings), _by_moments)(X, problem, settings, loop)
+        solve = _by_probit if _is_probit(problem, settings) else _by_route
+        found = solve(X, problem, settings, loop)
     run, basis, floored, n_passes, log_likelihood = found
     fitted = from_likelihood(mean, canonical(run.state, basis), settings.scale == "energy")
     return fitted._replace(
         run=run, n_passes=n_passes, log_likelihood=log_likelihood, at_floor=floored
     )
+
+
+def _is_probit(problem, settings):
+    """Whether there are scores; without labels there is nothing but PPCA."""
+    return settings.likelihood == "probit" and problem.observed.any()
+
+
+def _by_route(X, problem, settings, loop):
+    solve = {"em": _by_paper, "subspace": _by_products, "dual": _by_dual}
+    return solve.get(_route(X, settings), _by_moments)(X, problem, settings, loop)
 
 
 def _route(X, settings):
@@ -154,21 +170,52 @@ def _by_dual(X, problem, settings, loop):
 
 def _by_products(X, problem, settings, loop):
     energy = check_spread(X.squared_norm, X.dtype)
-    found, noise = fit_by_products.maximise(X, energy, problem, settings, loop)
+    return _from_subspace(*fit_by_products.maximise(X, energy, problem, settings, loop))
+
+
+def _from_subspace(found, noise):
     run = Run(found.small.state, found.objective, found.converged)
     basis, floored = np.asarray(found.basis, dtype=float), at_floor(run.state, noise)
     return _Maximum(run, basis, floored, 2 * len(run.objective) + 1, found.small.objective)
 
 
+# Classes by a probit likelihood: labelled rows stay rows, since every one has scores of its own.
+
+
+def _by_probit(X, problem, settings, loop):
+    mask, weights, targets = probit.read_targets(problem)
+    (n, d), c, route = X.shape, problem.Y.shape[1], _route(X, settings)
+    counted = counted_outputs(c, weights.sum())
+    # Coordinates of many labelled rows on all axes would be as large as a dense X.
+    wide = 4 * (settings.n_components + EXTRA) < min(n, d)
+    if route == "subspace" or (wide and len(weights) > 2 * (d + c)):
+        energy = check_spread(X.squared_norm, X.dtype)
+        stats = Statistics(X.n_samples, d, energy, np.zeros(0), counted)
+        rule = probit.settle(stats, settings)
+        small = partial(probit.small, stats=stats, weights=weights, targets=targets, rule=rule)
+        found = fit_by_products.grow(X, np.flatnonzero(mask), small, settings, loop)
+        return _from_subspace(found, rule.noise)
+    statistics_of = from_dual if route == "dual" else from_moments
+    stats, basis = statistics_of(X, problem.Y, np.zeros_like(problem.observed))
+    T = np.asarray(X.rows(mask) @ basis, dtype=float) / np.sqrt(weights)[:, None]
+    rows, stats = probit.Labelled(T, weights, targets), stats._replace(outputs=counted)
+    rule = probit.settle(stats, settings)
+    run = probit.maximise(stats, rows, rule, max_iter=settings.max_iter, loop=loop)
+    return _Maximum(run, basis, at_floor(run.state, rule.noise), 2, run.objective[-1])
+
+
 def _with_gaps(problem, settings, loop):
-    run, noise = gaps.maximise(problem, settings, loop)
+    maximise = gaps.maximise_probit if _is_probit(problem, settings) else gaps.maximise
+    run, noise = maximise(problem, settings, loop)
     mean, state = run.state
     run, n_passes = run._replace(state=state), 2 * len(run.objective)
     return mean, _Maximum(run, None, at_floor(state, noise), n_passes, run.objective[-1])
 
 
-# Algorithm 2 of [YYTKW06] as it is printed but for eq. (12), see E-YYTKW06-1: on the rows, from a
-# random start, with the mean of the labelled y; rows that lack an output count as unlabelled.
+# Algorithms 1 and 2 of [YYTKW06] as printed but for eq. (12), see E-YYTKW06-1: on the rows, with
+# the mean of the labelled y; rows that lack an output count as unlabelled. Its experiments start
+# both noise variances here.
+START_NOISE = 1e-5
 
 
 def _by_paper(X, problem, settings, loop):
@@ -180,7 +227,7 @@ def _by_paper(X, problem, settings, loop):
     check_spread(X.squared_norm, X.dtype)
     blocks, mean_y = _blocks(X, problem)
     method = Method(
-        _random_views(blocks, settings.n_components, settings.rng),
+        _start_views(blocks, settings.n_components, settings.rng),
         partial(gaussian_em.em_step, blocks=blocks),
         partial(_state, mean_y=mean_y),
     )
@@ -202,17 +249,14 @@ def _blocks(X: Data, problem):
     return blocks + ([] if labelled.all() else [(X.rows(~labelled), None)]), mean
 
 
-def _random_views(blocks, q, rng):
-    """Random loadings with half of the mean variance of a view, noise with the other half."""
-    views = []
-    for parts in zip(*blocks, strict=True):
-        seen = [part for part in parts if part is not None]
-        if seen:
-            size = sum(part.n_samples * part.n_features for part in seen)
-            variance = max(sum(part.squared_norm for part in seen) / size, np.finfo(float).tiny)
-            W = rng.standard_normal((seen[0].n_features, q)) * np.sqrt(variance / (2 * q))
-            views.append(View(W, variance / 2))
-    return tuple(views)
+def _start_views(blocks, q, rng):
+    """The start of section 6.2 of [YYTKW06]: standard normal loadings, noise variances 1e-5."""
+    seen = [
+        next((part for part in parts if part is not None), None)
+        for parts in zip(*blocks, strict=True)
+    ]
+    sizes = [part.n_features for part in seen if part is not None]
+    return tuple(View(rng.standard_normal((size, q)), START_NOISE) for size in sizes)
 
 
 def _state(views, mean_y) -> State:

@@ -5,14 +5,25 @@ each round solves it by `em.maximise`, from where the last round ended. Floors a
 not depend on the basis.
 """
 
+from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from gnomon.inference import subspace
+from gnomon.inference.loop import Run, Step
 from gnomon.linalg.data import Data
 from gnomon.models.sppca import em
-from gnomon.models.sppca.statistics import Noise, Statistics, noise_rule, outputs, shrunk, tolerance
+from gnomon.models.sppca.statistics import (
+    Noise,
+    State,
+    Statistics,
+    noise_rule,
+    outputs,
+    shrunk,
+    tolerance,
+)
 
 # Steps inside a basis that will grow, where more would be lost on directions that are not yet
 # right, and inside one that may be the last.
@@ -22,6 +33,20 @@ FEW, MANY = 3, 30
 PROMISE = 4.0
 # Blocks of directions kept before the basis is cut: on text it never is.
 MOST_BLOCKS = 8
+
+
+class Small(NamedTuple):
+    """SPPCA of the rows in coordinates of a basis: where to start, how to step, what to answer.
+
+    ``maximise(start=state or None, max_iter=...)`` returns a run; ``answer(state)`` is what the
+    solver wants to know; ``most`` is the number of steps inside a basis that may be the last.
+    """
+
+    first: State
+    step: Step
+    maximise: Callable[..., Run]
+    answer: Callable[[State], subspace.SmallSolution]
+    most: int = MANY
 
 
 def maximise(X: Data, energy, problem, settings, loop) -> tuple[subspace.Solution, Noise]:
@@ -35,12 +60,21 @@ def maximise(X: Data, energy, problem, settings, loop) -> tuple[subspace.Solutio
     # The outputs without coordinates of their rows, which the basis will give.
     labelled = outputs(np.zeros((len(rows), 0)), problem.Y[rows], problem.observed[rows], own)
     stats = Statistics(X.n_samples, X.n_features, energy, np.zeros(0), labelled)
-    noise = noise_rule(stats, settings)
+    noise, tol = noise_rule(stats, settings), tolerance(stats, settings.tol)
+    small = partial(_gaussian, stats=stats, q=settings.n_components, noise=noise, tol=tol)
+    return grow(X, rows, small, settings, loop), noise
+
+
+def grow(X: Data, rows, small: Callable[..., Small], settings, loop) -> subspace.Solution:
+    """The maximum in a growing subspace, where ``small(reduced)`` is the model inside of it.
+
+    ``rows`` are the numbers of the labelled rows.
+    """
     q, tol = settings.n_components, settings.tol
     fast = X.as_float32() if tol > subspace.SINGLE_ABOVE else X
-    found = subspace.maximise(
+    return subspace.maximise(
         fast,
-        partial(_solve_small, stats=stats, q=q, noise=noise, tol=tolerance(stats, tol)),
+        partial(_solve_small, small=small),
         subspace.starting_block(fast, q + subspace.EXTRA, settings.rng),
         tol=PROMISE * tol * X.n_samples * X.n_features,
         max_rounds=settings.max_iter,
@@ -49,29 +83,37 @@ def maximise(X: Data, energy, problem, settings, loop) -> tuple[subspace.Solutio
         loop=loop,
         most_blocks=MOST_BLOCKS,
     )
-    return found, noise
 
 
-def _solve_small(reduced, *, stats, q, noise, tol):
-    """SPPCA of the rows in coordinates of the basis, as the solver wants the answer."""
-    m = len(reduced.energies)
-    T = np.zeros((0, m)) if reduced.special is None else reduced.special
-    rows = stats.outputs._replace(T=T)
-    stats = stats._replace(g=reduced.energies, outputs=shrunk(rows))
-    start = None if reduced.last is None else _start(reduced, stats, q, noise)
-    limit = MANY if reduced.final else FEW
-    run = em.maximise(stats, q, noise, max_iter=limit, tol=tol, start=start)
-    return _answer(run.state, noise, stats, rows)
+def _solve_small(reduced, small):
+    """The model inside the basis, maximised from the better of its first and its last state."""
+    model = small(reduced)
+    start = None if reduced.last is None else _start(reduced, model)
+    run = model.maximise(start=start, max_iter=model.most if reduced.final else FEW)
+    return model.answer(run.state)
 
 
-def _start(reduced, stats, q, noise):
+def _start(reduced, model):
     """A step from the better of PPCA inside the basis and the last answer."""
     last = reduced.last
     if reduced.rotation is not None:
         last = last._replace(W=reduced.rotation.T @ last.W)
-    step = partial(em.em_step, stats=stats, noise=noise)
-    fresh, _ = step(em.init(stats, q, noise))
-    return max(step(last), step(fresh), key=lambda reached: reached[1])[0]
+    fresh, _ = model.step(model.first)
+    return max(model.step(last), model.step(fresh), key=lambda reached: reached[1])[0]
+
+
+def _gaussian(reduced, *, stats, q, noise, tol) -> Small:
+    """SPPCA of numbers."""
+    m = len(reduced.energies)
+    T = np.zeros((0, m)) if reduced.special is None else reduced.special
+    rows = stats.outputs._replace(T=T)
+    stats = stats._replace(g=reduced.energies, outputs=shrunk(rows))
+    return Small(
+        em.init(stats, q, noise),
+        partial(em.em_step, stats=stats, noise=noise),
+        partial(em.maximise, stats, q, noise, tol=tol),
+        partial(_answer, noise=noise, stats=stats, rows=rows),
+    )
 
 
 def _answer(state, noise, stats, rows):

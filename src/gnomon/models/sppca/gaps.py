@@ -1,7 +1,8 @@
 """SPPCA with missing entries in the inputs, by the likelihood of what is observed.
 
 Inputs and outputs stand side by side as columns of one table with two kinds of noise, and
-gaps in both are alike; see `gnomon.models.gaussian.gaps`.
+gaps in both are alike; see `gnomon.models.gaussian.gaps`. With a probit likelihood the table has
+the inputs alone, and labelled rows, each with a posterior of its own, come last.
 """
 
 from functools import partial
@@ -12,6 +13,7 @@ import numpy as np
 from gnomon.inference.loop import Method, Run, anderson
 from gnomon.linalg.solve import one_thread
 from gnomon.models.gaussian import gaps, patterns
+from gnomon.models.sppca import em, probit
 from gnomon.models.sppca.statistics import Noise, State, floors, learnt_levels, noise_for, tied
 
 
@@ -120,3 +122,79 @@ def join(mean, state: State) -> gaps.State:
         np.concatenate([mean, state.mean_y]),
         np.concatenate([[state.sigma2], state.sigma2_y]),
     )
+
+
+class ProbitState(NamedTuple):
+    """The state of the inputs, loadings (c, q) and means (c,) of the scores."""
+
+    inputs: gaps.State
+    W_y: np.ndarray
+    mean_y: np.ndarray
+
+
+class ProbitRows(NamedTuple):
+    """All rows, the labelled ones last; these alone; what is known of them."""
+
+    every: patterns.Patterns
+    labelled: patterns.Patterns
+    targets: probit.Classes | probit.Signs
+
+
+@one_thread
+def maximise_probit(problem, settings, loop) -> tuple[Run, Noise]:
+    """The same as `maximise` with a probit likelihood."""
+    mask, _, targets = probit.read_targets(problem)
+    c, q = problem.Y.shape[1], settings.n_components
+    inputs = patterns.inputs(problem.X, problem.weights)
+    noise = probit.noise_rule(patterns.variances(inputs)[0], c, settings)
+    start = ProbitState(gaps.init(inputs, q), np.zeros((c, q)), np.zeros(c))
+    rows = _probit_rows(problem, inputs, mask, targets)
+    method = anderson(
+        Method(start, partial(probit_step, rows=rows, noise=noise), _probit_parts),
+        lambda state: np.concatenate([gaps.pack(state.inputs), state.W_y.ravel(), state.mean_y]),
+        partial(_probit_unpack, like=start, floor=noise.floor_x),
+    )
+    tol = settings.tol * patterns.n_observed(inputs)
+    return loop(method, max_iter=settings.max_iter, tol=tol), noise
+
+
+def _probit_rows(problem, inputs, mask, targets):
+    """Rows without label by their patterns, and those with one, each alone."""
+    weights = np.ones(len(mask)) if problem.weights is None else problem.weights
+    X, own = problem.X[mask].astype(float), weights[mask]
+    without = patterns.condensed(patterns.select(inputs, ~mask))
+    nobody = patterns.select(inputs, np.zeros_like(mask))
+    with_them = patterns.with_rows(without, X, own)
+    return ProbitRows(with_them, patterns.with_rows(nobody, X, own), targets)
+
+
+def probit_step(state: ProbitState, rows: ProbitRows, noise: Noise):
+    """One step of EM, and the objective it started from."""
+    model, targets = _probit_parts(state).state, rows.targets
+    Z, covariances = gaps.posterior(state.inputs, rows.labelled)
+    every = []
+    for part in probit.blocks(model, len(Z)):
+        found = probit.scored(model, Z[part], covariances[part], targets.rows(part))
+        Z[part], covariances[part] = found.Z, found.covariances
+        every.append(probit.sums(found, rows.labelled.weights[part], targets.rows(part).seen))
+    total, ridge = probit.add_up(every), np.full(len(model.W), noise.prior_x)
+    known = gaps.Known(Z, covariances)
+    inputs, objective = gaps.step(state.inputs, rows.every, ridge, known=known)
+    scores = em.output_regression(model, *probit.output_moments(model, total), noise)
+    return ProbitState(inputs, *scores), objective + total.log_probability - em.penalty(
+        model, noise
+    )
+
+
+def _probit_unpack(x, like, floor):
+    c, q = like.W_y.shape
+    of_inputs, W_y, mean_y = np.split(x, [len(x) - c * (q + 1), len(x) - c])
+    inputs = gaps.unpack(of_inputs, like.inputs)
+    inputs = inputs._replace(noise=np.maximum(inputs.noise, floor))
+    return ProbitState(inputs, W_y.reshape(c, q), mean_y)
+
+
+def _probit_parts(state: ProbitState) -> Parts:
+    W, mean, noise = state.inputs
+    c = len(state.mean_y)
+    return Parts(mean, State(W, float(noise[0]), state.W_y, np.ones(c), state.mean_y))

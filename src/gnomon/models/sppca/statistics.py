@@ -292,6 +292,12 @@ def no_outputs(m, c=0) -> Outputs:
     return Outputs(np.zeros((0, m)), nothing, np.zeros(0), pattern, nothing > 0, np.zeros(0))
 
 
+def counted_outputs(c, count) -> Outputs:
+    """The `Outputs` of no row, where so many (by weight) are known to have them elsewhere."""
+    seen, counts = np.ones((1, c), dtype=bool), np.array([float(count)])
+    return no_outputs(0, c)._replace(seen=seen, counts=counts)
+
+
 def output_means(outputs: Outputs) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance (c,) of every output over the rows that have it."""
     sizes = np.maximum(outputs.sizes, TINY)

@@ -12,12 +12,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gnomon.linalg.solve import Cholesky
+from gnomon.linalg.solve import Cholesky, stacked_half_inverses
 from gnomon.models.strength.rule import RULE
 
 
 class Mixture(NamedTuple):
-    """Means (classes, p), the common covariance (p, p) and the shares of the classes."""
+    """Means (..., classes, p), the common covariance (..., p, p) and the shares (..., classes).
+
+    A stack of mixtures of the same rows is one of these.
+    """
 
     means: np.ndarray
     covariance: np.ndarray
@@ -34,63 +37,67 @@ def cluster_shares(F, labels) -> np.ndarray | None:
         return None
     F = F[:, :p] - F[:, :p].mean(axis=0)
     F /= np.maximum(F.std(axis=0), RULE.rounding * F.std())
-    seen = np.r_[: len(labels), len(labels) : len(F) : 1 + len(F) // RULE.cluster_rows]
-    starts = [
-        _climb(F[seen], labels, P, RULE.cluster_trial_steps) for P in _starts(F[seen], labels)
-    ]
-    P, _ = max(starts, key=lambda found: found[1])
-    P, _ = _climb(F[seen], labels, P, RULE.cluster_steps)
-    mixture = mixture_of(F[seen], P)
-    return posterior(F, mixture)[0] if _trusted(F[seen], labels, mixture) else None
+    seen = F[np.r_[: len(labels), len(labels) : len(F) : 1 + len(F) // RULE.cluster_rows]]
+    P, log_likelihood = _climb(seen, labels, _starts(seen, labels), RULE.cluster_trial_steps)
+    P, _ = _climb(seen, labels, P[np.argmax(log_likelihood)], RULE.cluster_steps)
+    mixture = mixture_of(seen, P)
+    return posterior(F, mixture)[0].T if _trusted(seen, labels, mixture) else None
 
 
 def _starts(F, labels):
-    """Probabilities to begin with: nearness to the labelled means, on all axes and on each."""
+    """Probabilities (starts, classes, n): nearness to labelled means, on all axes and on each."""
     means = np.array([F[: len(labels)][labels == c].mean(axis=0) for c in range(labels.max() + 1)])
-    for axes in (slice(None), *(slice(k, k + 1) for k in range(F.shape[1]))):
-        away = np.sum((F[:, None, axes] - means[None, :, axes]) ** 2, axis=2)
-        yield np.exp(-away / 2) / np.exp(-away / 2).sum(axis=1, keepdims=True)
+    away = (F.T[:, None] - means.T[:, :, None]) ** 2
+    near = np.exp(-np.concatenate([away.sum(axis=0)[None], away]) / 2)
+    return near / near.sum(axis=1, keepdims=True)
 
 
 def _climb(F, labels, P, steps):
-    """Probabilities after some steps of EM, and the log likelihood of all rows before the last."""
-    known = np.eye(labels.max() + 1)[labels]
+    """Probabilities after some steps of EM, and the log likelihood of all rows before the last.
+
+    All starts of a stack climb at once: a step of one takes hardly less time than one of all.
+    """
+    P, known = P.copy(), np.eye(labels.max() + 1)[:, labels]
     for _ in range(steps):
-        P, log_likelihood = posterior(F, mixture_of(F, np.vstack([known, P[len(labels) :]])))
+        P[..., : len(labels)] = known
+        P, log_likelihood = posterior(F, mixture_of(F, P))
     return P, log_likelihood
 
 
 def mixture_of(F, P) -> Mixture:
     """M step; a trace of the rows' own covariance keeps that of the clusters regular."""
-    counts = P.sum(axis=0)
-    means = P.T @ F / counts[:, None]
-    covariance = (F.T @ F - (means.T * counts) @ means) / len(F)
-    return Mixture(means, covariance + RULE.rounding * np.eye(F.shape[1]), counts / len(F))
+    counts = P.sum(axis=-1)
+    means = P @ F / counts[..., None]
+    between = np.swapaxes(means, -1, -2) @ (counts[..., None] * means)
+    covariance = (F.T @ F - between) / len(F) + RULE.rounding * np.eye(F.shape[1])
+    return Mixture(means, covariance, counts / len(F))
 
 
-def posterior(F, mixture: Mixture) -> tuple[np.ndarray, float]:
-    """Probabilities (n, classes) of the classes of every row, and the log likelihood of all.
+def posterior(F, mixture: Mixture) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities (..., classes, n) of the classes of every row, and the log likelihood of all.
 
     x'S^-1 x is the same for all classes, and its sum over the rows is tr S^-1 F'F.
     """
-    (n, p), root = F.shape, Cholesky(mixture.covariance)
-    A = root.solve(mixture.means.T)
-    constants = np.log(mixture.shares) - np.sum(mixture.means.T * A, axis=0) / 2
-    joint = F @ A + constants
+    (n, p), means = F.shape, mixture.means
+    half, log_det = stacked_half_inverses(mixture.covariance)
+    precision = np.swapaxes(half, -1, -2) @ half
+    A = means @ precision
+    constants = np.log(mixture.shares) - np.sum(means * A, axis=-1) / 2
+    joint = A @ F.T + constants[..., None]
     # As logsumexp of SciPy, whose checks take longer than these few hundred rows.
-    top = joint.max(axis=1, keepdims=True)
+    top = joint.max(axis=-2, keepdims=True)
     P = np.exp(joint - top)
-    sums = P.sum(axis=1, keepdims=True)
-    shared = n * (p * np.log(2 * np.pi) + root.logdet()) + np.trace(root.solve(F.T @ F))
-    return P / sums, float(np.sum(top + np.log(sums)) - shared / 2)
+    sums = P.sum(axis=-2, keepdims=True)
+    shared = n * (p * np.log(2 * np.pi) + log_det) + np.sum(precision * (F.T @ F), axis=(-1, -2))
+    return P / sums, np.sum(top + np.log(sums), axis=(-1, -2)) - shared / 2
 
 
 def _trusted(F, labels, mixture):
     (n, p), n_more = F.shape, len(mixture.shares) - 1
     P, log_likelihood = posterior(F, mixture)
-    _, of_one = posterior(F, mixture_of(F, np.ones((n, 1))))
+    _, of_one = posterior(F, mixture_of(F, np.ones((1, n))))
     better = 2 * (log_likelihood - of_one) > n_more * (p + 1) * np.log(n)
-    agree = np.all(np.argmax(P[: len(labels)], axis=1) == labels)
+    agree = np.all(np.argmax(P[:, : len(labels)], axis=0) == labels)
     return better and agree and separation(mixture) > RULE.cluster_separation
 
 

@@ -317,7 +317,13 @@ def _draw_scores(comparison, ax):
     names = [f"{row.model} ({row.n_components})" + _star(row) for row in rows]
     ax.set_yticks(place, names)
     ax.set(xlabel=f"{comparison.measure}, 95 % interval (* leads, or as good)")
-    ax.legend()
+    _legend_above(ax, 1)
+
+
+def _legend_above(ax, columns):
+    """Where no bar or interval is."""
+    place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "frameon": False}
+    ax.legend(fontsize="small", ncols=columns, **place)
 
 
 def _star(row):
@@ -351,7 +357,7 @@ def _draw_control(comparison, ax):
         ax.bar(place + (index - 1.5) * width, heights, width, label=name, color=colour(index))
     ax.set_xticks(place, [row.model for row in rows], rotation=45, ha="right")
     ax.set(ylabel=comparison.measure)
-    ax.legend(fontsize="small")
+    _legend_above(ax, 2)
 
 
 def _draw_labels(comparison, ax):

@@ -66,14 +66,26 @@ let shown = null;   // what the server says of the row on the card
 const showCard = () => {
   shown = null;
   const none = current === null;
-  for (const id of ["image", "text"]) $(id).classList.add("hidden");
+  for (const id of ["image", "no-image", "text"]) $(id).classList.add("hidden");
   for (const id of ["values-box", "values-bar", "nearest-box"]) $(id).classList.toggle("hidden", none);
   $("row-name").textContent = none ? nothingLeft() : data.ids[current.row];
+  showQuestion();
   showReason();
   showClassesOfCard();
   if (!none) fetchCard(current.row);
 };
-const showReason = () => { $("why").textContent = current ? capital(current.reason.replace(/\.$/, "")) + "." : ""; };
+// What is wanted of the person who looks at the page for the first time.
+const showQuestion = () => {
+  const known = session.classes.length, give = isNarrow() ? "Tap its class" : "Press its key or click it";
+  const how = known === 0 ? "Name the first class." : give + (known === 1 ? ", or name another." : ".");
+  $("ask").textContent = current ? "Which " + columns[0].name + " is this row? " + how : "";
+  $("new-words").textContent = known ? "New class" : "Name the first class";
+  $("new").classList.toggle("first", known === 0);
+};
+const showReason = () => {
+  const reason = current ? current.reason.replace(/\.$/, "") : "", isOffered = current && current.origin === "suggestion";
+  $("why").textContent = reason && (isOffered ? "Why this row: " + reason.charAt(0).toLowerCase() + reason.slice(1) : capital(reason)) + ".";
+};
 const nothingLeft = () => (labels.every((label) => label >= 0) ? "Every row has a label." : "No row waits: the next ones are being chosen.");
 const fetchCard = async (row, quiet) => {
   let values;
@@ -103,6 +115,9 @@ const showImage = () => {
   const image = $("image");
   image.classList.toggle("hidden", !shown.image);
   if (shown.image) { image.src = imageOf(shown.row); image.alt = "Image of " + data.ids[shown.row]; }
+  const lacks = !shown.image && shown.image_name !== null;
+  $("no-image").classList.toggle("hidden", !lacks);
+  if (lacks) $("no-image").textContent = "Its image cannot be shown: " + short(shown.image_name, 80) + " is no image file below the folder of images.";
 };
 const showText = () => {
   $("text").classList.toggle("hidden", shown.text === null);
@@ -124,12 +139,12 @@ const buildClasses = () => {
   const names = JSON.stringify(session.classes), box = $("classes");
   if (names === built && box.children.length) return;
   built = names;
+  box.classList.toggle("long", session.classes.some((name) => name.length > 14));
   box.replaceChildren(...session.classes.map((_, c) => {
     const button = classButton(c);
     button.append(element("span", "", "count"), element("span", undefined, "share"));
     return button;
   }));
-  if (!session.classes.length) box.append(element("p", "There is no class yet: press n, or the button, and name the first.", "hint"));
 };
 const showShares = () => [...$("classes").querySelectorAll("button")].forEach((button, c) => {
   const p = shown && shown.classes.length ? shown.probabilities[c] : undefined;
@@ -140,17 +155,21 @@ const showShares = () => [...$("classes").querySelectorAll("button")].forEach((b
 const showClassesOfCard = () => {
   buildClasses();
   showShares();
+  showQuestion();
   const given = current && labels[current.row] >= 0, slip = current && news.slips.find(({ row }) => row === current.row);
   $("given").classList.toggle("hidden", !given);
   $("remove").classList.toggle("hidden", !given);
   if (given) $("given").textContent = "Its label is " + session.classes[labels[current.row]] + (slip ? "; a model that did not see it finds " + session.classes[slip.found] + ". Give the same class again to keep it." : ".");
   $("undo").disabled = !session.undoable;
   $("skip").disabled = current === null;
-  $("again").disabled = news.slips.length === 0;
+  $("again").classList.toggle("hidden", news.slips.length === 0);
 };
 
 // Values beside what is typical ------------------------------------------------------------
-const MOST_VALUES = 14, STRIP = 170, LANE = 5;
+const LANE = 5;
+// A narrow page shows the map sooner: fewer values, and those drawn shorter.
+const isNarrow = () => window.innerWidth <= 900;
+const mostValues = () => (isNarrow() ? 6 : 14);
 let asNumbers = false;   // whether what is typical is written, or drawn
 const usualText = (column, [a, b]) => (column.kind === "category" ? a + " (" + percent(b) + ")" : formatRounded(column.kind, a, b) + (column.kind === "date" ? "" : " ± " + formatRounded("number", b, b)));
 // As many digits as its spread gives a meaning to.
@@ -161,7 +180,7 @@ const formatRounded = (kind, v, spread) => {
 };
 const ownText = (column) => {
   if (column.value === null) return GAP;
-  return column.kind === "category" ? column.value : format(column.kind, column.kind === "number" ? Number(column.value.toPrecision(6)) : column.value);
+  return column.kind === "category" ? column.value : format(column.kind, column.kind === "number" ? Number(column.value.toPrecision(5)) : column.value);
 };
 const usualNames = () => (shown.classes.length ? shown.classes.map((c) => session.classes[c]) : ["all rows"]);
 const misfit = (column, [a, b]) => (column.kind === "category" ? (column.value === a ? 0 : 1) : Math.abs(column.value - a) / (b || 1));
@@ -173,6 +192,7 @@ const numberCells = (column) => {
 const strip = (column) => {
   const ends = column.usual.flatMap(([a, b]) => [a - 1.5 * b, a + 1.5 * b]);
   if (column.value !== null) ends.push(column.value);
+  const STRIP = isNarrow() ? 120 : 150;
   const low = Math.min(...ends), high = Math.max(...ends), span = high - low || 1, lanes = column.usual.length;
   const x = (v) => 4 + ((v - low) / span) * (STRIP - 8), height = lanes * (LANE + 2) + 6;
   const drawn = svg("svg", { viewBox: "0 0 " + STRIP + " " + height, width: STRIP, height, class: "strip", "aria-hidden": "true" });
@@ -198,14 +218,15 @@ const drawnCell = (column) => {
   return cell;
 };
 const valueRow = (column) => {
-  const row = element("tr"), name = element("th", short(column.name, 40));
+  // A name may break after a sign that joins its words.
+  const row = element("tr"), name = element("th", short(column.name, 40).replace(/[_.:/-]/g, "$&\u200b"));
   name.scope = "row"; name.title = column.name;
-  row.append(name, element("td", ownText(column), "own"), ...(asNumbers ? numberCells(column) : [drawnCell(column)]));
+  row.append(name, element("td", ownText(column), column.kind === "category" ? "own" : "own number"), ...(asNumbers ? numberCells(column) : [drawnCell(column)]));
   return row;
 };
 const headCell = (c) => {
   const cell = element("span", undefined, "of");
-  cell.append(keyImage(c), session.classes[c]);
+  cell.append(keyImage(c), short(session.classes[c], 18));
   return cell;
 };
 const valueHead = () => {
@@ -224,9 +245,9 @@ const valueHead = () => {
 };
 const showValues = () => {
   const body = element("tbody");
-  body.append(...shown.columns.slice(0, MOST_VALUES).map(valueRow));
+  body.append(...shown.columns.slice(0, mostValues()).map(valueRow));
   $("values").replaceChildren(valueHead(), body);
-  const more = shown.n_columns - Math.min(MOST_VALUES, shown.columns.length);
+  const more = shown.n_columns - Math.min(mostValues(), shown.columns.length);
   const first = shown.classes.length > 1 ? "First the columns that tell the likely classes apart." : "First the columns in which the row is unusual.";
   $("values-hint").textContent = first + (more > 0 ? " " + count(more, "column more is", "columns more are") + " not shown." : "");
 };

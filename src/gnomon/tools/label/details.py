@@ -58,6 +58,7 @@ def details(rows: Rows, state: State, labels, row, found: Typical) -> dict:
         "n_columns": len(rows.features),
         "text": None if rows.texts is None else rows.texts[row],
         "image": rows.image(row) is not None,
+        "image_name": None if rows.images is None else rows.images[row],
         "nearest": [_neighbour(rows, i) for i in nearest_labelled(state, labels, row)],
     }
 

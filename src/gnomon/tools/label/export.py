@@ -10,6 +10,7 @@ from sklearn.base import clone
 from gnomon.exceptions import TableError
 from gnomon.tools import prepare, write
 from gnomon.tools.compare.held_out import held_out
+from gnomon.tools.label.learning import fit_model, known_to
 from gnomon.tools.label.record import ORIGINS, Record
 from gnomon.tools.label.session import Session
 from gnomon.tools.report.page import Subject, write_report
@@ -27,7 +28,7 @@ def export(session: Session) -> list[Path]:
     notes: dict[str, None] = {}
     ready, asked = _with_labels(ready, asked, record, notes.setdefault)
     model, X = _fitted(session, ready, notes.setdefault)
-    score = held_out(model, X, ready.y, ready.kind, chunks=ready.chunks)
+    score = held_out(model, X, ready.y, ready.kind, **known_to(model, ready.chunks))
     path = session.folder / write.MODEL
     prepare.save_fit(model, path, ready, asked, _facts(session, record))
     subject = Subject.of(model, table, ready, asked, X, note=notes.setdefault)
@@ -87,10 +88,10 @@ def _with_labels(ready, asked, record, note):
 
 def _fitted(session, ready, note):
     """The model of the map, fitted again to labels by their names, and X as it takes it."""
-    model = clone(session.learner.fitted)
+    learner = session.learner
+    model = clone(learner.fitted) if ready.y is None else learner.new_model()
     X = prepare.fill_gaps(model, ready.X, ready.recipe, note)
-    known = {} if ready.chunks is None else {"chunks": ready.chunks}
-    return model.fit(X, ready.y, **known), X
+    return fit_model(model, X, ready.y, ready.chunks), X
 
 
 def _facts(session, record) -> dict:

@@ -48,6 +48,7 @@ const search = async (text) => {
 const openNew = () => {
   $("known").replaceChildren(...session.classes.map((name) => { const o = element("option"); o.value = name; return o; }));
   $("new-name").value = "";
+  $("new-title").textContent = "Class of " + (selection.count ? count(selection.count, "row", "rows") : current ? data.ids[current.row] : "rows to come");
   $("new-dialog").showModal();
   $("new-name").focus();
 };

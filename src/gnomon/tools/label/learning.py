@@ -13,18 +13,21 @@ from scipy.linalg import orthogonal_procrustes
 from scipy.sparse import issparse
 from sklearn.base import clone
 
-from gnomon.estimators import check_option, n_rows, take_rows
+from gnomon.estimators import check_option, labelled_rows, n_rows, take_rows
+from gnomon.estimators.bsdr import BSDR
 from gnomon.estimators.dcagm import DCAGM
 from gnomon.estimators.kernel_sppca import KernelSPPCA
-from gnomon.estimators.ppca import PPCA
 from gnomon.estimators.sppca import SPPCA
 from gnomon.linalg.data import has_gaps
 from gnomon.linalg.solve import one_thread
+from gnomon.models.gaussian import filling
 from gnomon.tools.compare.held_out import held_out
 from gnomon.tools.compare.scoring import code_problem, labelled_splits
 from gnomon.tools.suggest import OF_CLASSES, RULES, Suggestion, View, choose, content
 
-MODELS = {"SPPCA": SPPCA, "KernelSPPCA": KernelSPPCA, "DCAGM": DCAGM}
+# Models that have a map and probabilities of classes. PPCA has the first alone: nothing would say
+# which row is in doubt, how many are found, or which label is a slip.
+MODELS = {"SPPCA": SPPCA, "KernelSPPCA": KernelSPPCA, "DCAGM": DCAGM, "BSDR": BSDR}
 # Length of the queue: more rows than a person skips before the next refit is there.
 QUEUE = 20
 # A class with fewer labels can hardly be held out: in five folds each should have one.
@@ -37,8 +40,6 @@ SURPRISING = 0.1
 # class with them, all labels together added .003 to the accuracy on average, in 26 sessions, and
 # .057 at most (benchmarks/labelling_progress.py).
 HALVES, FLAT = 3, 0.05
-# Gaps are filled once, by the plane of so many components.
-COMPONENTS_OF_GAPS = 10
 
 
 class Surprise(NamedTuple):
@@ -83,7 +84,8 @@ class State(NamedTuple):
     """The map and the queue after a refit.
 
     ``coordinates`` (n, 2) are turned to lie as in the state before, with standard deviations
-    ``sd``; ``probabilities`` (n, C) are even while fewer than two classes are labelled.
+    ``sd``; ``probabilities`` (n, C) are even where ``predicts`` is not set, as while fewer than
+    two classes are labelled.
     ``n_moved`` is the share of rows that moved by more than their own uncertainty. ``progress``
     and ``surprising`` are of the last call of `Learner.progress`.
     """
@@ -96,6 +98,7 @@ class State(NamedTuple):
     surprising: list[Surprise]
     progress: Progress | None
     n_moved: float
+    predicts: bool
 
 
 class Learner:
@@ -108,7 +111,8 @@ class Learner:
     classes : list of str
         Names of the classes by their codes; append to it where a class is new.
     model : str, default="auto"
-        "SPPCA", which "auto" takes with chunks and without, "KernelSPPCA" or "DCAGM".
+        "SPPCA", which "auto" takes with chunks and without, "KernelSPPCA", "DCAGM" or "BSDR",
+        which learns from labelled rows alone.
     rule : str, default="representative"
         The rule of the queue, as in `gnomon.suggest`.
     random_state : int, default=0
@@ -138,12 +142,12 @@ class Learner:
         Z, covariances = _placed(fitted, self._seen_by(fitted))
         Z, sd, moved = self._aligned(Z, covariances)
         P = self._probabilities(fitted, labels)
-        queue = self._queue(Z, P, labels, skipped)
+        queue = self._queue(Z, P if hasattr(fitted, "classes_") else None, labels, skipped)
         version = 1 if self._last is None else self._last.version + 1
         surprising = self._still_surprising(labels)
-        self._last = State(
-            version, Z.astype(np.float32), sd, P, queue, surprising, self._progress, moved
-        )
+        predicts = hasattr(fitted, "classes_")
+        Z = Z.astype(np.float32)
+        self._last = State(version, Z, sd, P, queue, surprising, self._progress, moved, predicts)
         return self._last
 
     def progress(self, labels, chunks=None) -> Progress:
@@ -159,12 +163,13 @@ class Learner:
     def _judged(self, found, labels, chunks):
         rows = self._rows_of_progress(labels)
         X, y = take_rows(self._whole, rows), labels[rows]
-        model = self._model()
-        known = _known(model, None if chunks is None else chunks[rows])
+        model = self.new_model()
+        chunks = None if chunks is None else chunks[rows]
+        known = known_to(model, chunks)
         score = held_out(model, X, y, "classes", **known)
         if score is None:
             return found
-        expected, changed = _against_half(model, X, y, known, self.random_state)
+        expected, changed = _against_half(model, X, y, chunks, self.random_state)
         return found._replace(
             accuracy=score.value,
             low=score.low,
@@ -183,18 +188,24 @@ class Learner:
     def _name(self, code):
         return self.classes[code] if code < len(self.classes) else str(code)
 
-    def _model(self):
+    def new_model(self):
+        """The model of the map, not fitted."""
         kind = SPPCA if self.model == "auto" else MODELS[self.model]
         more = {"warm_start": True} if kind is SPPCA else {}
         more |= {"target": "classes"} if issubclass(kind, SPPCA | KernelSPPCA) else {}  # type: ignore[dict-item]
+        # One start, by discriminant analysis: five take five times as long after every label.
+        more |= {"n_init": 1} if kind is BSDR else {}  # type: ignore[dict-item]
         return kind(self._size, random_state=self.random_state, **more)
 
     def _fit(self, labels, chunks):
-        if _n_classes(labels) < 2:
-            return SPPCA(self._size, random_state=self.random_state).fit(self._whole)
-        # A copy, as another thread may look at the last fit; it starts from what that has chosen.
-        model = copy(self.fitted) if hasattr(self.fitted, "classes_") else self._model()
-        return model.fit(self._whole, labels, **_known(model, chunks))  # type: ignore[union-attr]
+        if _n_classes(labels) > 1:
+            # A copy, as another thread may look at the last fit; it starts from what that chose.
+            model = copy(self.fitted) if hasattr(self.fitted, "classes_") else self.new_model()
+            fitted = fit_model(model, self._whole, labels, chunks)
+            # BSDR may find no direction in few labels: all rows would lie on one point.
+            if not isinstance(fitted, BSDR) or fitted.kept_.any():
+                return fitted
+        return SPPCA(self._size, random_state=self.random_state).fit(self._whole)
 
     def _seen_by(self, fitted):
         """The rows with their gaps where the model knows what these mean for a place."""
@@ -221,11 +232,9 @@ class Learner:
         return Z, np.sqrt(variances), float(np.mean(away > variances.sum(axis=1)))
 
     def _queue(self, Z, P, labels, skipped):
-        names = tuple(self._name(c) for c in range(P.shape[1]))
-        known = _n_classes(labels) > 1
-        rule = self.rule if known or self.rule not in OF_CLASSES else "representative"
-        seen = P if known else None
-        view = View(Z, self._content, seen, labels >= 0, names, skipped)
+        names = tuple(self._name(c) for c in self._codes(labels))
+        rule = "representative" if P is None and self.rule in OF_CLASSES else self.rule
+        view = View(Z, self._content, P, labels >= 0, names, skipped)
         return choose(view, n=QUEUE, rule=rule, rng=np.random.default_rng(self.random_state))
 
     def _still_surprising(self, labels):
@@ -246,12 +255,12 @@ def _n_classes(labels):
     return len(np.unique(labels[labels >= 0]))
 
 
-def _against_half(model, X, y, known, seed):
+def _against_half(model, X, y, chunks, seed):
     """What a fit expects of the rows without label, and how many of these half of y changes."""
     others = take_rows(X, y < 0)
     if not n_rows(others):
         return np.nan, np.nan
-    P = clone(model).fit(X, y, **known).predict_proba(others)
+    P = fit_model(clone(model), X, y, chunks).predict_proba(others)
     found = np.unique(y[y >= 0])[P.argmax(axis=1)]
     rng, labelled = np.random.default_rng(seed), np.flatnonzero(y >= 0)
     changed = []
@@ -259,7 +268,7 @@ def _against_half(model, X, y, known, seed):
         half = y.copy()
         half[rng.choice(labelled, len(labelled) // 2, replace=False)] = -1
         if _n_classes(half) > 1:
-            again = clone(model).fit(X, half, **known).predict(others)
+            again = fit_model(clone(model), X, half, chunks).predict(others)
             changed.append(np.mean(again != found))
     return float(P.max(axis=1).mean()), float(np.mean(changed)) if changed else np.nan
 
@@ -267,7 +276,7 @@ def _against_half(model, X, y, known, seed):
 def _verdict(score, changed):
     if not score.is_better_than_guessing:
         return "labels left out are not found better than by guessing"
-    same = f"half of the labels give {1 - changed:.0%} of the other rows the same class"
+    same = f"half of the labels give {100 * (1 - changed):.0f} % of the other rows the same class"
     if np.isnan(changed):
         return "all rows are labelled"
     flat = changed <= FLAT
@@ -286,15 +295,27 @@ def _agreeing(chunks, labels):
     return chunks if np.any(chunks >= 0) else None
 
 
-def _known(model, chunks):
+def fit_model(model, X, y, chunks=None):
+    """A model fitted to labels, -1 or None for rows without, and to chunks where it takes them.
+
+    BSDR learns nothing from rows without a label, and is not shown them.
+    """
+    if isinstance(model, BSDR):
+        labelled = labelled_rows(y, "classes")
+        return model.fit(take_rows(X, labelled), y[labelled])
+    return model.fit(X, y, **known_to(model, chunks))
+
+
+def known_to(model, chunks):
     """What a fit is told besides labels: the chunks, where the model takes them."""
     takes = "chunks" in signature(model.fit).parameters
     return {"chunks": chunks} if takes and chunks is not None else {}
 
 
 def _filled(X):
-    size = max(1, min(COMPONENTS_OF_GAPS, X.shape[1] - 1, X.shape[0] - 1))
-    return PPCA(size, random_state=0).fit(X).impute(X)
+    """The rows with gaps at their means given the rest of the row."""
+    found = filling.learn(X)
+    return X if found is None else filling.fill(found, X)
 
 
 def _placed(fitted, X):

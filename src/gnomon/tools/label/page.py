@@ -8,8 +8,8 @@ from gnomon.tools.web.assets import (
     COLOURS,
     NO_LEVEL,
     as_script,
-    digest,
     pack,
+    policy,
     rendered,
     script,
     style,
@@ -17,6 +17,9 @@ from gnomon.tools.web.assets import (
 
 # After the drawing, each of which needs those before it.
 SCRIPTS = ("talk.js", "card.js", "progress.js", "keys.js")
+
+# What a person should know of a model that was asked for by its name.
+NOTES = {"BSDR": "The map is that of BSDR, which learns from labelled rows alone."}
 
 
 def render(session: Session) -> tuple[str, str]:
@@ -30,13 +33,10 @@ def render(session: Session) -> tuple[str, str]:
         payload=as_script(payload(session)),
         title=f"{session.rows.name}: {session.rows.target}",
         has_text=session.rows.texts is not None,
+        model_note=NOTES.get(session.learner.model, ""),
     )
-    policy = (
-        f"default-src 'none'; script-src '{digest(own_script)}'; style-src '{digest(own_style)}'; "
-        "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
-        "frame-ancestors 'none'"
-    )
-    return html, policy
+    own = ("img-src 'self' data:", "connect-src 'self'", "frame-ancestors 'none'")
+    return html, policy(own_style, own_script, *own)
 
 
 def payload(session: Session) -> dict:
@@ -83,10 +83,9 @@ def payload(session: Session) -> dict:
 def news_of_state(session: Session) -> dict:
     """The map, the queue and the progress as they are now."""
     state, record = session.state, session.record
-    known = len(np.unique(record.labels[record.labels >= 0])) > 1
-    n, n_classes = state.probabilities.shape
+    n = len(state.probabilities)
     predicted, certainty = np.full(n, NO_LEVEL), np.full(n, np.nan)
-    if known and n_classes:
+    if state.predicts:
         predicted, certainty = state.probabilities.argmax(axis=1), state.probabilities.max(axis=1)
     passed = (record.labels >= 0) | record.skipped
     variances = np.zeros((n, 3))

@@ -1,12 +1,13 @@
 // The progress: accuracy on labels left out against their number, what it means, and likely slips.
 
+const rate = (share) => Math.round(100 * share) + " %";
 const showSummary = () => {
   const total = labelledCount, parts = [count(total, "label", "labels") + " of " + count(n, "row", "rows")];
   if (session.chunks) parts.push(count(session.chunks, "group that belongs", "groups that belong") + " together");
   const now = news.progress;
   if (now && now.accuracy !== null) {
     const then = now.n_labels === total ? "" : " with " + now.n_labels + " labels";
-    parts.push("found" + then + ": " + percent(now.accuracy) + " of labels left out" + (now.expected === null ? "" : ", " + percent(now.expected) + " of the other rows expected"));
+    parts.push("accuracy" + then + ": " + rate(now.accuracy) + " on labels left out" + (now.expected === null ? "" : ", " + percent(now.expected) + " expected on the other rows"));
   }
   $("summary").textContent = parts.join(" · ");
 };
@@ -23,8 +24,8 @@ const showProgress = () => {
 const whole = (now) => (now.expected === null ? "" : "; of all rows without a label the model expects to find " + percent(now.expected));
 const sentence = (now) => {
   if (now.accuracy === null) return capital(now.verdict) + ".";
-  const interval = " (" + percent(now.low) + " to " + percent(now.high) + ")";
-  return "With " + count(now.n_labels, "label", "labels") + ", " + percent(now.accuracy) + interval + " of labels left out are found" + whole(now) + ". " + capital(now.verdict) + ".";
+  const interval = " (" + rate(now.low) + " to " + rate(now.high) + ")";
+  return "With " + count(now.n_labels, "label", "labels") + ", " + rate(now.accuracy) + interval + " of labels left out are found" + whole(now) + ". " + capital(now.verdict) + ".";
 };
 
 // The chart -----------------------------------------------------------------------------
@@ -38,7 +39,7 @@ const showChart = () => {
   const most = Math.max(10, ...points.map((p) => p[0]));
   const x = (labelsThen) => SPACE.left + (labelsThen / most) * (WIDTH - SPACE.left - SPACE.right);
   const y = (share) => HEIGHT - SPACE.bottom - share * (HEIGHT - SPACE.top - SPACE.bottom);
-  const text = points.map((p) => p[0] + " labels: " + percent(p[1])).slice(-1)[0];
+  const text = points.map((p) => p[0] + " labels: " + rate(p[1])).slice(-1)[0];
   const chart = svg("svg", { viewBox: "0 0 " + WIDTH + " " + HEIGHT, class: "chart", role: "img", "aria-label": "Accuracy against the number of labels; last, " + text });
   for (const share of [0, 0.5, 1]) chart.append(svg("line", { class: "grid", x1: SPACE.left, x2: WIDTH - SPACE.right, y1: y(share), y2: y(share) }), svg("text", { class: "soft", x: SPACE.left - 6, y: y(share) + 4, "text-anchor": "end" }, 100 * share + " %"));
   const [ticksX] = ticks(0, most, 5);

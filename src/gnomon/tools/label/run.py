@@ -59,7 +59,8 @@ def label(
     out : str or path-like, default="labels"
         Folder for the journal and for what is written.
     model : str, default="auto"
-        The model of the map: "SPPCA", which "auto" takes, "KernelSPPCA" or "DCAGM".
+        The model of the map: "SPPCA", which "auto" takes, "KernelSPPCA", "DCAGM" or "BSDR",
+        which learns from labelled rows alone.
     random_state : int, default=0
         Start of the random numbers.
     port : int, default=0

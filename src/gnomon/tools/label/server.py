@@ -168,15 +168,14 @@ class Views:
         """What is typical of the classes, found once for a state."""
         version, found = self._typical
         if version != state.version:
-            found = typical(self.session.rows.X, weights(state, self.session.record.labels))
+            found = typical(self.session.rows.X, weights(state))
             self._typical = (state.version, found)
         return found
 
 
-def weights(state, labels):
-    """Probabilities (n, C) of the classes; all rows alike while fewer than two have labels."""
-    known = len(np.unique(labels[labels >= 0])) > 1
-    return state.probabilities if known else np.ones((len(labels), 1))
+def weights(state):
+    """Probabilities (n, C) of the classes; all rows alike while nothing is predicted."""
+    return state.probabilities if state.predicts else np.ones((len(state.probabilities), 1))
 
 
 async def _asked(request) -> dict:

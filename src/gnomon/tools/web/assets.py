@@ -9,7 +9,7 @@ import json
 from importlib.resources import files
 
 import numpy as np
-from jinja2 import Environment
+from jinja2 import Environment, FunctionLoader
 
 from gnomon.displays.style import ON_DARK, PALETTE, PLAIN_COLOURS
 
@@ -43,10 +43,26 @@ def digest(text) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
+def policy(own_style, own_script, *more) -> str:
+    """The content-security policy of a page: nothing but its style and script, and ``more``."""
+    allowed = (
+        "default-src 'none'",
+        f"script-src '{digest(own_script)}'",
+        f"style-src '{digest(own_style)}'",
+        *more,
+        "base-uri 'none'",
+        "form-action 'none'",
+    )
+    return "; ".join(allowed)
+
+
 def rendered(template, package, **values) -> str:
-    """The HTML of a page; values are escaped unless the template says that they are safe."""
-    page = Environment(autoescape=True, trim_blocks=True).from_string(asset(template, package))
-    return page.render(**values)
+    """The HTML of a page; values are escaped unless the template says that they are safe.
+
+    Parts that pages share, as ``head.html``, are included from this package.
+    """
+    shared = Environment(autoescape=True, trim_blocks=True, loader=FunctionLoader(asset))
+    return shared.from_string(asset(template, package)).render(**values)
 
 
 def as_json(values) -> str:

@@ -275,8 +275,9 @@ const stampAll = (rows) => {
   });
   pen.globalAlpha = 1;
 };
-// The rows that are drawn, in a buffer that every drawing takes again: there may be very many.
-const inSight = new Uint32Array(n);
+// The rows that are drawn, and those of them drawn as pixels, in buffers that every drawing takes again:
+// there may be very many.
+const inSight = new Uint32Array(n), below = new Uint32Array(n);
 const rowsInView = () => {
   const { x0, x1, y0, y1 } = state.view, xs = Z[state.across], ys = Z[state.up], all = state.hidden.size === 0;
   let size = 0;
@@ -289,14 +290,14 @@ const rowsInView = () => {
 const drawPoints = (rows, grid) => {
   if (rows.length <= (isInMotion() && !pen.isVector ? QUICK : LARGE)) return stampAll(rows);
   const few = labelled && labelledCount <= QUICK, chosen = selection.count > 0, mask = selection.mask;
-  const above = [], dots = new Uint32Array(rows.length);
+  const above = [];
   let size = 0;
   for (let k = 0; k < rows.length; k++) {
     const i = rows[k];
     if ((few && labelled[i]) || (chosen && mask[i])) above.push(i);
-    else if (!grid || isAlone(grid, i)) dots[size++] = i;
+    else if (!grid || isAlone(grid, i)) below[size++] = i;
   }
-  drawDots(dots.subarray(0, size));
+  drawDots(below.subarray(0, size));
   if (above.length <= QUICK) stampAll(above); else drawDots(above);
 };
 
@@ -307,13 +308,24 @@ const strideOf = (size) => {
   while (gcd(stride, size) > 1) stride++;
   return stride;
 };
+// Their sheet and its pixels are kept from frame to frame: a fresh one for each costs more than the rows.
+let dots = null;
+const dotsOf = (w, h) => {
+  if (dots === null || dots.layer.width !== w || dots.layer.height !== h) {
+    const layer = document.createElement("canvas");
+    layer.width = w; layer.height = h;
+    const c = layer.getContext("2d"), image = c.createImageData(w, h);
+    dots = { layer, c, image, words: new Uint32Array(image.data.buffer) };
+  }
+  dots.words.fill(0);
+  return dots;
+};
 const drawDots = (rows) => {
   if (pen.isVector) { for (const i of rows) drawDot(i); return; }
   const w = Math.round(roomAcross() * scale), h = Math.round(roomUp() * scale);
-  const layer = document.createElement("canvas");
-  layer.width = w; layer.height = h;
-  const c = layer.getContext("2d"), image = c.createImageData(w, h);
-  dabAll(image, rows);
+  if (w < 1 || h < 1) return;
+  const { layer, c, image, words } = dotsOf(w, h);
+  dabAll(words, w, h, rows);
   c.putImageData(image, 0, 0);
   pen.drawImage(layer, margin.left, margin.top, roomAcross(), roomUp());
 };
@@ -324,23 +336,30 @@ const drawDot = (i) => {
   pen.fillStyle = colourOf(group[i]); pen.fill();
   pen.globalAlpha = 1;
 };
-// One loop without calls: it runs for a hundred thousand rows in every frame.
-const dabAll = ({ width: w, height: h, data: d }, rows) => {
-  const v = state.view, xs = Z[state.across], ys = Z[state.up], ax = w / (v.x1 - v.x0), ay = h / (v.y1 - v.y0);
+// A pixel is one number, red in its lowest byte and how much it covers in its highest.
+const shades = new Uint32Array(NONE + 1);
+const shadeOf = (g) => {
+  const [red, green, blue] = rgb(colourOf(g));
+  return (1 << 24) | (blue << 16) | (green << 8) | red;
+};
+// One loop without calls: it runs for a hundred thousand rows in every frame. Where two rows lie on one
+// pixel each has half of its colour.
+const dabAll = (words, w, h, rows) => {
+  const { x0, x1, y0, y1 } = state.view, xs = Z[state.across], ys = Z[state.up], ax = w / (x1 - x0), ay = h / (y1 - y0);
   // Fewer rows are drawn larger, as they are when they stand.
   const big = Math.round((rows.length > LARGE ? 2 : 5) * scale), small = Math.max(1, big - 1), chosen = selection.count > 0, mask = selection.mask;
-  const colours = [], total = rows.length, stride = strideOf(total || 1);
-  for (let k = 0, at = 0; k < total; k++, at = (at + stride) % total) {
-    const i = rows[at], g = group[i], colour = colours[g] || (colours[g] = rgb(colourOf(g)));
-    const size = labelled !== null && !labelled[i] ? small : big, more = chosen && !mask[i] ? 16 : 130;
-    const left = Math.round((xs[i] - v.x0) * ax), top = Math.round(h - (ys[i] - v.y0) * ay);
-    const right = Math.min(w, left + size), bottom = Math.min(h, top + size);
-    for (let r = top; r < bottom; r++) for (let p = 4 * (r * w + left), end = 4 * (r * w + right); p < end; p += 4) {
-      const old = d[p + 3] ? 0.4 : 0, fresh = 1 - old;
-      d[p] = old * d[p] + fresh * colour[0];
-      d[p + 1] = old * d[p + 1] + fresh * colour[1];
-      d[p + 2] = old * d[p + 2] + fresh * colour[2];
-      d[p + 3] = Math.min(255, d[p + 3] + more);
+  const total = rows.length, stride = strideOf(total || 1), HALF = 0x7f7f7f;
+  shades.fill(0);
+  for (let k = 0, at = 0; k < total; k++) {
+    const i = rows[at], g = group[i], size = labelled !== null && !labelled[i] ? small : big, more = chosen && !mask[i] ? 16 : 130;
+    at += stride;
+    if (at >= total) at -= total;
+    const shade = (shades[g] || (shades[g] = shadeOf(g))) & 0xffffff, half = (shade >> 1) & HALF;
+    const left = ((xs[i] - x0) * ax + 0.5) | 0, top = (h - (ys[i] - y0) * ay + 0.5) | 0;
+    const right = left + size < w ? left + size : w, bottom = top + size < h ? top + size : h;
+    for (let r = top; r < bottom; r++) for (let p = r * w + left, end = r * w + right; p < end; p++) {
+      const old = words[p], covers = (old >>> 24) + more;
+      words[p] = (old === 0 ? shade : ((old >> 1) & HALF) + half) | ((covers < 255 ? covers : 255) << 24);
     }
   }
 };
@@ -463,9 +482,11 @@ const nameStyle = (name) => {
 const drawNames = () => {
   if (places === null) findPlaces();
   const v = state.view;
-  for (const { g, x, y } of places) {
+  for (const { g, x, y, size } of places) {
     if (state.hidden.has(g) || x < v.x0 || x > v.x1 || y < v.y0 || y > v.y1) continue;
-    const name = nameStyle(columns[state.column].levels[g]), box = freePlace(px(x), py(y), pen.measureText(name).width);
+    const name = nameStyle(columns[state.column].levels[g]), above = size < 4 ? 18 : 0;
+    // Above few rows, which it would hide.
+    const box = freePlace(px(x), py(y) - above, pen.measureText(name).width);
     if (box === null) continue;
     if (Math.hypot(box.x - px(x), box.y - py(y)) > 20) { pen.lineWidth = 1; pen.strokeStyle = ink.soft; line(px(x), py(y), box.x, box.y); }
     writeWithHalo(name, box, mix(colourOf(g), ink.text, 0.55));
