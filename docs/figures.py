@@ -91,10 +91,29 @@ def of_intervals():
     return quoted
 
 
+# The columns of benchmarks/results/sppca_probit_2 and _10.
+PROBIT = ("probit", "codes", "alone", "default")
+
+
 def of_probit():
-    """Coverage of z by a probit likelihood."""
+    """Accuracy, log loss and calibration error by likelihood of classes, and coverage of z."""
     shares = [float(share) for row in rows("sppca_probit_coverage").values() for share in row]
-    return {"probit_coverage": f"{short(min(shares))} to {short(max(shares))}"}
+    quoted = {"probit_coverage": f"{short(min(shares))} to {short(max(shares))}"}
+    for q in (2, 10):
+        found = rows("sppca_probit_" + str(q))
+        for labels in (2, 5, 20):
+            for name, cell in zip(PROBIT, found[f"mean, {labels}"], strict=True):
+                figures = [short(value) for value in cell.split(" / ")[:3]]
+                quoted[f"{name}_{q}_{labels}"] = " / ".join(figures)
+        tasks = {name: row for name, row in found.items() if not name.startswith("mean")}
+        losses = [[float(cell.split(" / ")[1]) for cell in row] for row in tasks.values()]
+        for place, name in ((1, "wins"), (2, "alone")):
+            wins = sum(row[0] < row[place] for row in losses)
+            quoted[f"probit_{name}_{q}"] = f"{wins} of {len(losses)} tasks"
+    seconds = [float(cell.split(" / ")[4]) for cell in found["mean"]]
+    names = list(dict.fromkeys(name.split(",")[0] for name in tasks))
+    quoted["probit_sets"] = ", ".join(names[:-1]) + f" and {names[-1]}"
+    return quoted | {"probit_seconds": f"{seconds[0] / seconds[1]:.0f}"}
 
 
 def of_compare():
