@@ -1,216 +1,434 @@
-"""Break the code one line at a time and see whether the tests notice.
+"""Break the code in one place at a time and see whether the tests notice.
 
-    python benchmarks/mutants.py --number 200 --seed 0      draw and run; goes on where it stopped
-    python benchmarks/mutants.py --report                   what was caught, and what survived
+    python benchmarks/covering.py --folder build/mutants         which tests run which lines
+    python benchmarks/mutants.py --folder build/mutants          draw and run; goes on if stopped
+    python benchmarks/mutants.py --folder build/mutants --again  survivors, with the tests of now
+    python benchmarks/mutants.py --folder build/mutants --report
 
-A mutant is one change of one line of `models`, `stats`, `linalg`, `inference` or `estimators`: a
-sign, a factor, a number by one, a comparison, a word of logic. It is caught where a test fails or
-does not end. The tests of the same file run first, then those of its folder, then those of the
-estimators that stand on it, until one fails. Each mutant is a line of the file of results, so that
-a run may be stopped and begun again at any time.
+A mutant is one change of `models`, `stats`, `linalg`, `inference` or `estimators`: a sign, a
+factor, an index, a number by one, a comparison, a word of logic, a term that is dropped. Left out
+are numbers that are tuned and not derived (constants of modules, defaults of arguments, guards
+below 1e-5) and the words of messages. Only tests that run the changed statement can notice it:
+those of the mirrored file first, then one of each other file in turn, cheap ones first, until a
+test fails, does not end, or the tests take more than LIMIT seconds. A mutant beyond that limit is
+a survivor.
 """
 
 import argparse
 import ast
 import json
 import os
+import random
+import re
+import resource
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
+from covering import LAYERS, OPTIONS, ROOT, copy_tests, import_libraries, known, run_in_child
 
-ROOT = Path(__file__).parents[1]
-LAYERS = ("models", "stats", "linalg", "inference", "estimators")
-RESULTS = ROOT / "benchmarks" / "results" / "mutants.jsonl"
-# Seconds after which tests of a mutant do not end: the slowest folder takes a tenth of them.
-LIMIT = 1200
-# Tests that see every estimator, by properties that no single file has.
-OF_ALL = ("test_properties.py", "test_failures.py", "test_contract.py")
-# Estimators that stand on a family; a family of that name is its own.
-USERS = {
-    "gaussian": ("ppca", "sppca", "prpca"),
-    "sppca": ("sppca", "kernel_sppca"),
-    "strength": ("sppca", "kernel_sppca"),
-    "relational": ("prpca",),
-    "bsdr": ("bsdr", "bsdr_regressor", "probit"),
-}
+# Seconds of tests that a mutant is given beyond those of the mirrored file.
+LIMIT = 25
+# Bytes of address space: a mutant that asks for more has failed.
+MEMORY = 12 * 2**30
+EQUIVALENT = ROOT / "benchmarks" / "equivalent_mutants.json"
 
-OPERATORS = {
-    ast.Add: ("+", "-", "sign"),
-    ast.Sub: ("-", "+", "sign"),
-    ast.Mult: ("*", "/", "factor"),
-    ast.Div: ("/", "*", "factor"),
-    ast.Lt: ("<", "<=", "comparison"),
-    ast.LtE: ("<=", "<", "comparison"),
-    ast.Gt: (">", ">=", "comparison"),
-    ast.GtE: (">=", ">", "comparison"),
-    ast.Eq: ("==", "!=", "comparison"),
-    ast.NotEq: ("!=", "==", "comparison"),
-    ast.And: ("and", "or", "logic"),
-    ast.Or: ("or", "and", "logic"),
+OPERATORS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult}
+KINDS = {ast.Add: "sign", ast.Sub: "sign", ast.Mult: "factor", ast.Div: "factor"}
+OPPOSITE = {
+    ast.Lt: ast.GtE,
+    ast.GtE: ast.Lt,
+    ast.Gt: ast.LtE,
+    ast.LtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
 }
+BY_ONE = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
+COUNTS = re.compile(r"^(\d+|len\(.*\)|n|d|k|n_\w+|.*\.(shape(\[\d\])?|size|ndim|nnz))$")
 
 
 class Mutant(NamedTuple):
-    """A change of one place of a file, by its offsets in the text."""
+    """The change of that number in a file, and the statement before and after."""
 
     file: str
-    line: int
-    start: int
-    stop: int
-    new: str
+    number: int
     kind: str
+    first: int
+    last: int
+    was: str
+    now: str
 
     @property
     def key(self) -> str:
-        """By which a result is known again."""
-        return f"{self.file}:{self.line}:{self.start}:{self.new}"
+        """By which a result is known again, also where lines have moved."""
+        return f"{self.file}: {self.was} -> {self.now}"
 
 
-def sites(path) -> list[Mutant]:
-    """Every change that could be made in a file."""
-    text, name = path.read_text(), path.relative_to(ROOT).as_posix()
-    starts = np.cumsum([0] + [len(line) for line in text.splitlines(keepends=True)])
+# What can be changed
+
+
+def changes(tree):
+    """Each change: the place of a node (parent, field, index), what comes there, its kind."""
+    for parent in ast.walk(tree):
+        for field, value in ast.iter_fields(parent):
+            for index, node in enumerate(value) if isinstance(value, list) else [(None, value)]:
+                if isinstance(node, ast.AST) and not getattr(node, "left_out", False):
+                    for kind, new in _replacements(node, parent):
+                        yield (parent, field, index), new, kind
+
+
+def _replacements(node, parent):
+    if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+        yield KINDS[type(node.op)], ast.BinOp(node.left, OPERATORS[type(node.op)](), node.right)
+        if KINDS[type(node.op)] == "sign":
+            yield "dropped term", node.left
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.Not):
+        yield ("sign" if isinstance(node.op, ast.USub) else "logic"), node.operand
+    elif isinstance(node, ast.BoolOp):
+        other = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+        yield "logic", ast.BoolOp(other, node.values)
+    elif isinstance(node, ast.Compare):
+        yield from _comparisons(node)
+    elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        yield from _numbers(node, parent)
+
+
+def _comparisons(node):
+    for i, operator in enumerate(node.ops):
+        for kind, table in (("comparison", OPPOSITE), ("off by one", BY_ONE)):
+            sides = [ast.unparse(side) for side in (node.left, *node.comparators)]
+            counted = any(COUNTS.match(side) for side in sides[i : i + 2])
+            if type(operator) in table and (kind == "comparison" or counted):
+                operators = [*node.ops[:i], table[type(operator)](), *node.ops[i + 1 :]]
+                yield kind, ast.Compare(node.left, operators, node.comparators)
+
+
+def _numbers(node, parent):
+    if isinstance(node.value, int):
+        factor = isinstance(parent, ast.BinOp) and not isinstance(parent.op, ast.Add | ast.Sub)
+        indexes = isinstance(parent, ast.Subscript | ast.Slice | ast.Tuple | ast.UnaryOp)
+        kind = "factor" if factor else "index" if indexes else "off by one"
+        yield kind, ast.Constant(node.value + 1)
+    elif node.value == 0 or abs(node.value) >= 1e-5:
+        yield "factor", ast.Constant(2 * node.value or 1.0)
+
+
+def parse(text):
+    """A module with marks on what is left out, and on every node its statement."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        _leave_out(*_not_derived(node))
+        if isinstance(node, ast.stmt):
+            for part in _own(node):
+                part.statement = node
+    return tree
+
+
+def _not_derived(node) -> list:
+    """Parts of a node that are words, types, defaults or tuned numbers."""
+    if isinstance(node, ast.JoinedStr):
+        return [node]
+    if isinstance(node, ast.arguments):
+        return [*node.defaults, *node.kw_defaults]
+    if isinstance(node, ast.Module | ast.ClassDef):
+        return [s for s in node.body if isinstance(s, ast.Assign | ast.AnnAssign)]
+    return [getattr(node, "annotation", None), getattr(node, "returns", None)]
+
+
+def _leave_out(*roots):
+    for root in filter(None, roots):
+        for node in ast.walk(root):
+            node.left_out = True
+
+
+def _own(statement):
+    """A statement and what belongs to it, without the statements in its body."""
+    todo = [statement]
+    while todo:
+        node = todo.pop()
+        yield node
+        todo += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt)]
+
+
+def mutants_of(path, tree) -> list[Mutant]:
+    """Every mutant of a file."""
+    module, name = parse(path.read_text()), path.relative_to(tree).as_posix()
     found = []
-    for node in ast.walk(ast.parse(text)):
-        for (left, right), (old, new, kind) in _between(node):
-            begin, end = starts[left[0] - 1] + left[1], starts[right[0] - 1] + right[1]
-            place = text.find(old, begin, end)
-            if place >= 0 and text[begin:place].strip(" ()\n") == "":
-                line = text.count("\n", 0, place) + 1
-                found.append(Mutant(name, line, place, place + len(old), new, kind))
-        if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-            begin = int(starts[node.lineno - 1] + node.col_offset)
-            end = int(starts[node.end_lineno - 1] + node.end_col_offset)
-            whole = isinstance(node.value, int)
-            new = str(node.value + 1) if whole else repr(node.value * 2 or 1.0)
-            kind = "off by one" if whole else "factor"
-            found.append(Mutant(name, node.lineno, begin, end, new, kind))
+    for number, (place, new, kind) in enumerate(changes(module)):
+        statement = place[0].statement
+        body = getattr(statement, "body", None)
+        last = body[0].lineno - 1 if isinstance(body, list) else statement.end_lineno
+        was = _first_words(statement)
+        with _Changed(place, new):
+            now = _first_words(statement)
+        lines = statement.lineno, max(statement.lineno, last)
+        found.append(Mutant(name, number, kind, *lines, was, now))
     return found
 
 
-def _between(node):
-    """Pairs of places around an operator, and what it would become."""
-    if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
-        yield _gap(node.left, node.right), OPERATORS[type(node.op)]
-    if isinstance(node, ast.BoolOp):
-        for left, right in zip(node.values, node.values[1:], strict=False):
-            yield _gap(left, right), OPERATORS[type(node.op)]
-    if isinstance(node, ast.Compare):
-        places = [node.left, *node.comparators]
-        for left, right, operator in zip(places, places[1:], node.ops, strict=False):
-            if type(operator) in OPERATORS:
-                yield _gap(left, right), OPERATORS[type(operator)]
+def _first_words(statement):
+    """A statement on one line, without its body."""
+    text = ast.unparse(statement)
+    return text.splitlines()[0] if hasattr(statement, "body") else " ".join(text.split())
 
 
-def _gap(left, right):
-    return (left.end_lineno, left.end_col_offset), (right.lineno, right.col_offset)
+class _Changed:
+    """The tree with a node in a place, as long as it lasts."""
+
+    def __init__(self, place, new):
+        (self.parent, self.field, self.index), self.new = place, new
+
+    def __enter__(self):
+        self.old = self._put(self.new)
+
+    def __exit__(self, *_):
+        self._put(self.old)
+
+    def _put(self, node):
+        if self.index is None:
+            old = getattr(self.parent, self.field)
+            setattr(self.parent, self.field, node)
+        else:
+            old = getattr(self.parent, self.field)[self.index]
+            getattr(self.parent, self.field)[self.index] = node
+        return old
 
 
-def draw(number, seed) -> list[Mutant]:
+def mutated(mutant, tree) -> str:
+    """The text of the file with the change."""
+    module = parse((tree / mutant.file).read_text())
+    place, new, _ = list(changes(module))[mutant.number]
+    with _Changed(place, new):
+        return ast.unparse(ast.fix_missing_locations(module))
+
+
+def draw(tree, number, seed) -> list[Mutant]:
     """So many of all mutants there are, by chance."""
     every = [
         mutant
         for layer in LAYERS
-        for path in sorted((ROOT / "src" / "gnomon" / layer).rglob("*.py"))
-        for mutant in sites(path)
+        for path in sorted((tree / "src" / "gnomon" / layer).rglob("*.py"))
+        for mutant in mutants_of(path, tree)
     ]
-    chosen = np.random.default_rng(seed).permutation(len(every))[:number]
-    return [every[i] for i in chosen]
+    return random.Random(seed).sample(every, number)  # noqa: S311  no secret
 
 
-def tests_of(file) -> list[list[str]]:
-    """Tests of a file in turn: those of its name, of its folder, of what stands on it."""
-    inside = Path(file).relative_to("src/gnomon")
-    folder = ROOT / "tests" / inside.parent
-    own = [folder / f"test_{inside.stem.lstrip('_')}.py"]
-    if inside.parts[0] == "estimators":
-        others = [ROOT / "tests" / "estimators" / name for name in OF_ALL]
-    else:
-        users = USERS.get(inside.parent.name, (inside.parent.name,))
-        above = [ROOT / "tests" / "estimators" / f"test_{user}.py" for user in users]
-        others = [folder, *above, *(ROOT / "tests" / "estimators" / name for name in OF_ALL)]
-    turns = [own, *([path] for path in others)]
-    return [[str(p) for p in turn if p.exists()] for turn in turns if any(p.exists() for p in turn)]
+# Tests that can notice
 
 
-def run(mutant: Mutant, source: Path) -> str:
-    """The test file that caught the mutant, "" where none did."""
-    target = source / Path(mutant.file).relative_to("src")
-    whole = target.read_text()
-    target.write_text(whole[: mutant.start] + mutant.new + whole[mutant.stop :])
-    environment = os.environ | {"PYTHONPATH": str(source), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+def tests_for(mutant, tests, shared) -> list[list[str]]:
+    """Tests that run the statement: those of the mirrored file, then others while time lasts."""
+    lines = set(range(mutant.first, mutant.last + 1))
+    found = {n for n, t in tests.items() if not lines.isdisjoint(t["lines"].get(mutant.file, ()))}
+    files = {n.split("::")[0] for n in found} & shared
+    found |= {n for n in tests if n.split("::")[0] in files}
+    inside = Path(mutant.file).relative_to("src/gnomon")
+    own = f"tests/{inside.parent.as_posix()}/test_{inside.stem.lstrip('_')}.py"
+    near = sorted(n for n in found if n.startswith((own, mutant.file)))
+    return [by_cost(near, tests), within(by_turns(found - set(near), tests), tests)]
+
+
+def by_cost(names, tests):
+    return sorted(names, key=lambda name: tests[name]["seconds"])
+
+
+def by_turns(names, tests):
+    """The cheapest test of each file, then the second of each, and so on."""
+    turn = {}
+    by_file = {}
+    for name in by_cost(names, tests):
+        turn[name] = by_file[name.split("::")[0]] = by_file.get(name.split("::")[0], 0) + 1
+    return sorted(names, key=lambda name: (turn[name], tests[name]["seconds"], name))
+
+
+def within(names, tests):
+    """As many as take LIMIT seconds together."""
+    spent, kept = 0.0, []
+    for name in names:
+        spent += tests[name]["seconds"]
+        if spent > LIMIT:
+            break
+        kept.append(name)
+    return kept
+
+
+def files_that_share(tree) -> set[str]:
+    """Files whose tests share what one of them made: all run where one runs the statement."""
+    return {
+        path.relative_to(tree).as_posix()
+        for path in (tree / "tests").rglob("test_*.py")
+        if re.search(r'scope="|cache', path.read_text())
+    }
+
+
+class Chosen:
+    """A plugin of pytest: the chosen tests in their order, each with a limit of its own."""
+
+    def __init__(self, names, tests, out):
+        self.rank = {name: i for i, name in enumerate(names)}
+        self.tests, self.out = tests, out
+        self.at = "the import"
+        signal.signal(signal.SIGPROF, self.too_long)
+        signal.setitimer(signal.ITIMER_PROF, 60)
+
+    def too_long(self, *_):
+        self.note(f"{self.at} (does not end)")
+        os._exit(3)
+
+    def note(self, words):
+        if not self.out.exists():
+            self.out.write_text(words)
+
+    def pytest_collection_modifyitems(self, items):
+        items[:] = sorted(
+            (i for i in items if i.nodeid in self.rank), key=lambda i: self.rank[i.nodeid]
+        )
+
+    def pytest_collectreport(self, report):
+        if report.failed:
+            self.note(f"{report.nodeid} (not imported)")
+
+    def pytest_runtest_logstart(self, nodeid, location):
+        self.at = nodeid
+        signal.setitimer(signal.ITIMER_PROF, 10 + 10 * self.tests[nodeid]["seconds"])
+
+    def pytest_runtest_logreport(self, report):
+        if report.failed:
+            self.note(report.nodeid)
+
+
+def try_tests(turns, tests, out) -> int:
+    """Run the turns until a test fails; 0 where none does."""
+    import pytest
+
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    sys.dont_write_bytecode = True
+    for names in filter(None, turns):
+        files = sorted({name.split("::")[0] for name in names})
+        status = pytest.main([*OPTIONS, "-x", *files], plugins=[Chosen(names, tests, out)])
+        if status not in (0, 5):
+            return 1
+    return 0
+
+
+def run(mutant, tree, tests, turns) -> str:
+    """The test that caught the mutant, "" where none did. The tree is as before afterwards."""
+    target, out = tree / mutant.file, tree.parent / "caught.txt"
+    compiled = next((target.parent / "__pycache__").glob(f"{target.stem}.*.pyc"), None)
+    keep = [p for p in (target, compiled) if p]
+    kept = [shutil.copy2(p, tree.parent / f"kept{i}") for i, p in enumerate(keep)]
     try:
-        for turn in tests_of(mutant.file):
-            try:
-                quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-                done = subprocess.run(
-                    command + turn, cwd=ROOT, env=environment, timeout=LIMIT, **quiet
-                )
-            except subprocess.TimeoutExpired:
-                return f"{turn[0]} (does not end)"
-            if done.returncode not in (0, 5):
-                return turn[0]
-        return ""
+        target.write_text(mutated(mutant, tree))
+        if compiled:
+            compiled.unlink()
+        out.unlink(missing_ok=True)
+        failed = run_in_child(tree, lambda: try_tests(turns, tests, out))
+        return (out.read_text() if out.exists() else "the process ended") if failed else ""
     finally:
-        target.write_text(whole)
+        for copy, place in zip(kept, keep, strict=True):
+            shutil.copy2(copy, place)
 
 
-def known_results() -> dict[str, dict]:
-    """Results there are, by mutant."""
-    lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
-    return {entry["key"]: entry for entry in map(json.loads, lines)}
+# Results
 
 
-def report():
-    """Shares by kind, and the survivors."""
-    entries = list(known_results().values())
-    caught = [entry for entry in entries if entry["caught"]]
-    print(f"{len(caught)} of {len(entries)} mutants were caught")
-    for kind in sorted({entry["kind"] for entry in entries}):
-        of_kind = [bool(entry["caught"]) for entry in entries if entry["kind"] == kind]
-        print(f"  {kind:12} {sum(of_kind)} of {len(of_kind)}")
-    for entry in entries:
-        if not entry["caught"]:
-            print(f"survived  {entry['file']}:{entry['line']}  {entry['was']}  ->  {entry['now']}")
+def results(folder) -> list[dict]:
+    """Results there are, in the order in which they came."""
+    lines = []
+    for path in sorted(folder.glob("results*.jsonl")):
+        lines += path.read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def to_run(folder, options) -> list[Mutant]:
+    """Drawn mutants that have no result; for ``wider`` and ``again`` those that survived."""
+    drawn = draw(folder / "tree", options.number, options.seed)
+    before = results(folder)
+    if options.again:
+        copy_tests(folder / "tree")
+    done = {e["key"] for e in before if e["caught"] or not (options.again or options.wider)}
+    # Estimators last: their tests see all the others too.
+    return sorted((m for m in drawn if m.key not in done), key=lambda m: "estimators" in m.file)
+
+
+def run_all(folder, options):
+    """Run mutants one by one; each has its line among the results at once."""
+    import_libraries()
+    part, parts = map(int, options.part.split("/"))
+    shared = files_that_share(folder / "tree")
+    with tempfile.TemporaryDirectory() as place:
+        tree = shutil.copytree(folder / "tree", Path(place) / "tree")
+        for mutant in to_run(folder, options)[part - 1 :: parts]:
+            tests = known(folder)
+            turns = tests_for(mutant, tests, shared)
+            began = sum(os.times()[:4])
+            caught = run(mutant, tree, tests, turns)
+            entry = mutant._asdict() | {"key": mutant.key, "caught": caught}
+            entry |= {"tests": sum(map(len, turns)), "again": options.again}
+            entry |= {"seconds": round(sum(os.times()[:4]) - began, 1)}
+            with (folder / f"results{part}.jsonl").open("a") as file:
+                file.write(json.dumps(entry) + "\n")
+            print(f"{caught or 'SURVIVED':60.60}  {mutant.first}  {mutant.key}", flush=True)
+
+
+def report(folder):
+    """Shares by layer and by kind, and the survivors with what is known of them."""
+    from measure import write
+
+    first, last = {}, {}
+    for entry in results(folder):
+        if not entry["again"] or entry["key"] not in first:
+            first[entry["key"]] = entry
+        last[entry["key"]] = entry
+    reasons = json.loads(EQUIVALENT.read_text()) if EQUIVALENT.exists() else {}
+    rows = []
+    for name, of in [("layer", lambda e: e["file"].split("/")[2]), ("kind", lambda e: e["kind"])]:
+        for value in sorted({of(e) for e in last.values()}):
+            rows.append(
+                _row(
+                    f"{name}: {value}", [e for e in last.values() if of(e) == value], first, reasons
+                )
+            )
+    rows.append(_row("all", list(last.values()), first, reasons))
+    survivors = [e for e in last.values() if not e["caught"]]
+    notes = ["Survivors:", ""] + [
+        f"- `{e['file']}` line {e['first']}: `{e['was']}` became `{e['now']}`: "
+        + reasons.get(e["key"], "no test notices it.")
+        for e in sorted(survivors, key=lambda e: e["key"])
+    ]
+    header = ["mutants", "drawn", "caught when drawn", "caught now", "the same program"]
+    write("mutants", "Changes of one place that the push tests notice", header, rows, notes)
+
+
+def _row(name, entries, first, reasons):
+    caught = [e for e in entries if e["caught"]]
+    same = [e for e in entries if not e["caught"] and e["key"] in reasons]
+    before = [e for e in entries if first[e["key"]]["caught"]]
+    return [name, len(entries), len(before), len(caught), len(same)]
 
 
 def main():
-    """Draw mutants and run those without a result, or report."""
+    """Draw mutants and run them, or report."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--number", type=int, default=200)
+    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "mutants")
+    parser.add_argument("--number", type=int, default=240)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--part", default="1/1", help="1/2 and 2/2 in two processes")
+    parser.add_argument("--wider", action="store_true", help="survivors, with tests measured since")
+    parser.add_argument("--again", action="store_true", help="survivors, with the tests of now")
     parser.add_argument("--report", action="store_true")
     options = parser.parse_args()
+    folder = options.folder.resolve()
     if options.report:
-        return report()
-    RESULTS.parent.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / "src"
-        shutil.copytree(ROOT / "src", source)
-        done = known_results()
-        for mutant in draw(options.number, options.seed):
-            if mutant.key not in done:
-                _note(mutant, run(mutant, source))
-    report()
-
-
-def _note(mutant, caught):
-    """A line of the results, written at once."""
-    text = (ROOT / mutant.file).read_text()
-    was = text.splitlines()[mutant.line - 1].strip()
-    changed = text[: mutant.start] + mutant.new + text[mutant.stop :]
-    caught = caught.replace(f"{ROOT}/", "")
-    entry = {"key": mutant.key, "file": mutant.file, "line": mutant.line, "kind": mutant.kind}
-    entry |= {"was": was, "now": changed.splitlines()[mutant.line - 1].strip(), "caught": caught}
-    with RESULTS.open("a") as file:
-        file.write(json.dumps(entry) + "\n")
-    print(f"{'caught' if caught else 'SURVIVED'}  {mutant.key}", flush=True)
+        return report(folder)
+    run_all(folder, options)
 
 
 if __name__ == "__main__":

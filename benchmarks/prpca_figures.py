@@ -22,11 +22,6 @@ from sklearn.svm import LinearSVC
 
 from gnomon import PRPCA, Links
 from gnomon.displays import EmbeddingDisplay
-from gnomon.linalg.data import Centered, Matrix
-from gnomon.linalg.mixed import Mixed
-from gnomon.models.gaussian.em import em_step
-from gnomon.models.relational.paper import mixing, relational_mean
-from gnomon.stats.gaussian import View, latent_posterior
 
 sys.path.insert(0, str(Path(__file__).parent))
 from papers.data import MissingDataError, load
@@ -46,14 +41,11 @@ def pca(X, q):
 
 
 def paper_em(X, links, q, steps):
-    """Embeddings (19) after some steps of (21)-(22)."""
-    R = mixing(links.adjacency, 1.0, 1e-6)
-    rows = Centered(Matrix(X), relational_mean(Matrix(X), R))
-    views = (View(pca(X, q).components_.T, 1e-6),)
-    for step in range(max(steps) + 1):
-        if step in steps:
-            yield step, rows @ latent_posterior(*views[0]).weights
-        views, _ = em_step(views, [(Mixed(R, rows),)])
+    """Embeddings (19) after some steps of the paper's EM from its own start."""
+    for step in steps:
+        options = {"solver": "em", "max_iter": step, "tol": 0, "gamma": 1e-6}
+        model = PRPCA(q, relation="paper", random_state=0, **options)
+        yield step, model.fit(X, links=links).transform(X)
 
 
 def iterations():

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.pages, pytest.mark.filterwarnings("ignore::ResourceWar
 # what a program printed may scroll in a box of their own; equations and code are seen whole.
 TOO_WIDE = """
 const width = document.documentElement.clientWidth, found = [];
-const scrolls = e => { for (; e && e !== document.body; e = e.parentElement) {
+const scrolls = e => { for (; e && e.tagName !== 'ARTICLE'; e = e.parentElement) {
     const x = getComputedStyle(e).overflowX;
     if (x === 'auto' || x === 'scroll' || x === 'hidden') return true; } return false; };
 if (document.documentElement.scrollWidth > width + 1) found.push('page ' +

@@ -109,6 +109,14 @@ def outcome(model, X) -> np.ndarray:
     return model.predict_proba(X) if is_classifier(model) else model.predict(X)
 
 
+def span(model, X) -> np.ndarray:
+    """The projection on the span of the coordinates of rows, or of the outcome there is."""
+    values = model.transform(X) if hasattr(model, "transform") else outcome(model, X)
+    U, lengths, _ = np.linalg.svd(values, full_matrices=False)
+    U = U[:, lengths > 1e-6 * lengths[0]]
+    return U @ U.T
+
+
 def gap(found, expected) -> float:
     """Relative difference of two outcomes."""
     return float(np.linalg.norm(found - expected) / np.linalg.norm(expected))

@@ -245,5 +245,7 @@ def test_bad_arguments_are_named(circles, options, message):
 
 
 def test_rows_that_are_all_equal_are_refused():
-    with pytest.raises(ValueError, match=r"kernel == 'rbf': .* no energy"):
+    with pytest.raises(ValueError, match="all rows are equal"):
         KernelFeatures().fit(np.ones((10, 2)))
+    with pytest.raises(ValueError, match=r"kernel == 'rbf': .* no energy"):
+        KernelFeatures(gamma=1e-30).fit(np.eye(10, 2))

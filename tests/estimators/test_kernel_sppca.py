@@ -251,8 +251,10 @@ def test_bad_arguments_are_named(circles, options, message):
 
 
 def test_rows_that_are_all_equal_are_refused():
-    with pytest.raises(ValueError, match="no energy"):
+    with pytest.raises(ValueError, match="all rows are equal"):
         KernelSPPCA().fit(np.ones((10, 2)))
+    with pytest.raises(ValueError, match="no energy"):
+        KernelSPPCA(gamma=1e-30).fit(np.eye(10, 2))
 
 
 def test_float32_stays(circles):

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 from sklearn.datasets import load_wine
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -97,3 +98,15 @@ def test_bad_parameters_are_named():
         MultinomialProbit(weight_prior=(1, -1)).fit(X, y)
     with pytest.raises(ValueError, match="1 class"):
         MultinomialProbit().fit(X, np.ones(len(y)))
+
+
+def test_wide_sparse_rows_are_never_made_dense(rng, monkeypatch):
+    """By default the weights of a class share a precision there, which needs products only."""
+    wide = sparse.random_array((40, 3000), density=0.01, rng=rng, format="csr")
+    y = np.arange(40) % 3
+    with pytest.raises(ValueError, match="prior == 'entry' with a sparse X of more features"):
+        MultinomialProbit(prior="entry").fit(wide, y)
+    expected = MultinomialProbit(prior="column").fit(wide.toarray(), y)
+    monkeypatch.setattr(type(wide), "toarray", None)
+    model = MultinomialProbit().fit(wide, y)
+    assert_allclose(model.coef_, expected.coef_, atol=1e-6)

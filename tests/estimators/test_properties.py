@@ -9,7 +9,7 @@ import inspect
 
 import numpy as np
 import pytest
-from every import DEFAULTS, VARIANTS, fit, gap, outcome, outputs, rows
+from every import DEFAULTS, VARIANTS, fit, gap, outcome, outputs, rows, span
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -280,14 +280,6 @@ def test_a_column_that_does_not_vary_does_not_turn_the_map(name):
     for value in (0.0, 0.1, 1e8 / 3, -7.0):
         wide = np.column_stack([X, np.full(len(X), value)])
         assert gap(span(fit(clone(model), wide, known), wide), expected) < 1e-2
-
-
-def span(model, X):
-    """The projection on the span of the coordinates of rows, or of the outcome there is."""
-    values = model.transform(X) if hasattr(model, "transform") else outcome(model, X)
-    U, lengths, _ = np.linalg.svd(values, full_matrices=False)
-    U = U[:, lengths > 1e-6 * lengths[0]]
-    return U @ U.T
 
 
 @pytest.mark.parametrize("size", [0, -1, 2.5, "two", 100, True])

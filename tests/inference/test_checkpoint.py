@@ -127,6 +127,47 @@ def test_a_limit_on_file_size_leaves_the_old_file(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["s"]
 
 
+def save_and_be_killed(path, state, moment):
+    """A save in a child that is killed before its n-th call of a function that reaches the disk."""
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    calls = iter(range(10**6))
+
+    def killing(function):
+        def call(*args, **kwargs):
+            if next(calls) == moment:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return function(*args, **kwargs)
+
+        return call
+
+    for name in ("write_array", "_write_array"):
+        if hasattr(np.lib.format, name):
+            setattr(np.lib.format, name, killing(getattr(np.lib.format, name)))
+    os.fsync, os.replace, os.chmod = killing(os.fsync), killing(os.replace), killing(os.chmod)
+    try:
+        checkpoint.save(path, state, [1.0, 2.0], "mark")
+    finally:
+        os._exit(0)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_kill_while_a_checkpoint_is_written_leaves_the_old_one_or_the_new_one(tmp_path):
+    path, new = tmp_path / "s", (View(np.ones((300, 20)), 0.25), np.array([2.0]))
+    checkpoint.save(path, STATE, [1.0], "mark")
+    old, kills = path.read_bytes(), 0
+    while save_and_be_killed(path, new, kills) == -signal.SIGKILL:
+        if path.read_bytes() != old:
+            state, objective = checkpoint.load(path, new, "mark")
+            assert_array_equal(state[0].W, new[0].W)
+            assert objective == [1.0, 2.0]
+            path.write_bytes(old)
+        kills += 1
+    assert kills > 4
+    assert checkpoint.load(path, new, "mark").objective == [1.0, 2.0]
+
+
 SCRIPT = """
     import sys, time
     import numpy as np

@@ -15,6 +15,8 @@ class _CurveDisplay:
     _whole = False
     _kept = ""
     _how = ""
+    # Means, deviations and choice from what a fit has kept.
+    _read: Any
 
     def __init__(
         self,

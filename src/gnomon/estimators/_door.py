@@ -5,6 +5,7 @@ Every error names the argument, its value and what is accepted.
 
 from collections.abc import Mapping
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -35,7 +36,7 @@ class TakesRows:
         return read_data(self, X, fitting=False, allow_nan=self._takes_gaps)
 
     def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self._takes_gaps
         if tags.transformer_tags is not None:
@@ -47,6 +48,7 @@ class FillsGaps(TakesRows):
     """A model that knows no density of x: its gaps are filled by ``filling_``, PPCA of the rows."""
 
     _takes_gaps = True
+    filling_: Any
 
     def __sklearn_tags__(self):
         """NaN is taken unless the fit met rows from which filling cannot be learnt."""
@@ -93,11 +95,19 @@ def read_data(estimator, X, *, fitting, allow_nan=True, accept_sparse=True, min_
         ensure_all_finite="allow-nan" if allow_nan else True,
         ensure_min_samples=min_samples,
     )
-    if sparse.issparse(X) and allow_nan and np.isnan(X.data).any():
+    if sparse.issparse(X) and allow_nan and np.isnan(X.data).any():  # type: ignore[attr-defined]
         raise ValueError(
             "Input X contains NaN and is sparse; missing values are accepted in dense X only"
         )
+    if fitting and min_samples > 1 and isinstance(X, np.ndarray):
+        _refuse_equal_rows(X)
     return X
+
+
+def _refuse_equal_rows(X):
+    """Raise where no row differs: their mean may round, so that differences seem to be left."""
+    if (X[0] == X[-1]).all() and (X == X[0]).all():
+        raise ValueError("X has no variation: all rows are equal; accepted are rows that differ")
 
 
 def forget_fit(estimator):
@@ -211,7 +221,7 @@ def take_rows(X, keep):
     if hasattr(X, "iloc"):
         return X.iloc[index]
     if sparse.issparse(X):
-        return X.tocsr()[index]
+        return X.tocsr()[index]  # type: ignore[attr-defined]
     return X[index] if hasattr(X, "shape") else np.asarray(X)[index]
 
 
@@ -301,6 +311,20 @@ def check_option(name, value, options):
     if not any(isinstance(value, type(option)) and value == option for option in options):
         raise ValueError(f"{name} == {value!r}; accepted are {', '.join(map(repr, options))}")
     return value
+
+
+def check_prior(model):
+    """None, or "ard" with what it goes with: a number of components or "auto", no EM."""
+    if check_option("prior", model.prior, (None, "ard")) is None:
+        return None
+    if isinstance(model.n_components, Real) and not isinstance(model.n_components, Integral):
+        raise ValueError(
+            f"n_components == {model.n_components!r}; with prior='ard' accepted are integers >= 1, "
+            "the most that there may be, and 'auto'"
+        )
+    if model.solver == "em":
+        raise ValueError("solver == 'em' is for prior=None; prior='ard' has a maximum of its own")
+    return model.prior
 
 
 def generator(random_state) -> np.random.Generator:

@@ -41,7 +41,8 @@ def _contents(part):
     elif isinstance(part, Data):
         yield from part.dense_blocks()
     elif sparse.issparse(part):
-        yield from (part.shape, part.data, part.indices, part.indptr)
+        compressed: Any = part
+        yield from (compressed.shape, compressed.data, compressed.indices, compressed.indptr)
     else:
         yield part
 
@@ -113,3 +114,13 @@ class IterativeFit(CallbackSupportMixin):
                 ConvergenceWarning,
                 stacklevel=3,
             )
+
+
+def warn_without_evidence(variances):
+    """Warn where a prior left out every component."""
+    if not (variances > 0).any():
+        warnings.warn(
+            "no component has evidence: X looks like noise; the loadings that are kept are zero",
+            ConvergenceWarning,
+            stacklevel=4,
+        )

@@ -79,7 +79,10 @@ def fit_head(Z, labels, weights=None, C=HEAD_C) -> ClassHead:
     squares = np.sum((Z - center) ** 2, axis=1)
     length = np.sqrt(np.average(squares, weights=weights)) or 1.0
     model = LogisticRegression(C=C, max_iter=1000)
-    model.fit((Z - center) / length, labels, sample_weight=weights)
+    with warnings.catch_warnings():
+        # That classes are many for the rows is no sign of numbers here.
+        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+        model.fit((Z - center) / length, labels, sample_weight=weights)
     coef, intercept = model.coef_.T / length, model.intercept_
     if coef.shape[1] == 1:
         coef, intercept = coef * [0.0, 1.0], intercept * [0.0, 1.0]
@@ -140,6 +143,8 @@ def taught_rows(labels) -> np.ndarray:
 class LabelledScore:
     """``score`` over the rows that have a label, or numbers for all outputs."""
 
+    classes_: Any
+
     def score(self, X: RowsLike, y: OutputsLike, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy, or coefficient of determination of numbers, on the rows with known outputs.
 
@@ -160,11 +165,13 @@ class LabelledScore:
         if not keep.any():
             raise ValueError("y has no labelled row; at least one is needed for a score")
         weights = labelled_weights({"sample_weight": sample_weight}, keep)
-        return super().score(*labelled_part(X, y, keep), **weights)
+        return super().score(*labelled_part(X, y, keep), **weights)  # type: ignore[misc]
 
 
 class PredictsLabels(LabelledScore):
     """``predict`` of a classifier that has probabilities, and ``score``."""
+
+    predict_proba: Any
 
     def predict(self, X: RowsLike) -> Any:
         """Most probable class of every row.
@@ -188,6 +195,18 @@ def _predicts_classes(model):
 
 class PredictsOutputs:
     """Predictions from ``_placed(X, coef)``: Gaussians of the coded outputs, and X @ coef."""
+
+    # Of the estimator: its parameters, what its fit keeps, its rows and densities.
+    n_components: Any
+    target: Any
+    classes_: Any
+    linked_rows_: Any
+    supervision_: Any
+    target_coding_: Any
+    target_mean_: Any
+    _log_densities: Any
+    _placed: Any
+    _read: Any
 
     def predict(
         self,
@@ -305,7 +324,7 @@ class PredictsOutputs:
 
     def __sklearn_tags__(self):
         """Outputs may be several; whoever has `predict_proba` must say what classes it takes."""
-        tags = super().__sklearn_tags__()
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.target_tags.multi_output = True
         tags.classifier_tags = ClassifierTags()
         return tags

@@ -267,13 +267,14 @@ def _check_square(X):
 
 def _rows(X):
     """Rows in double precision, so that rounding adds no features; repeated entries are summed."""
-    X = as_data(X).X.astype(float, copy=False)
-    if not sparse.issparse(X) or X.indices.dtype == np.int32 or X.nnz > np.iinfo(np.int32).max:
-        return X
+    data: Any = as_data(X)
+    rows, is_thin = data.X.astype(float, copy=False), sparse.issparse(data.X)
+    if not is_thin or rows.indices.dtype == np.int32 or rows.nnz > np.iinfo(np.int32).max:
+        return rows
     # scikit-learn's distances of sparse rows take short indices only.
-    index = X.indices.astype(np.int32), X.indptr.astype(np.int32)
-    return type(X)((X.data, *index), shape=X.shape)  # type: ignore[call-arg]
+    index = rows.indices.astype(np.int32), rows.indptr.astype(np.int32)
+    return type(rows)((rows.data, *index), shape=rows.shape)
 
 
 def _dense(K):
-    return np.asarray(K.toarray() if sparse.issparse(K) else K, dtype=float)
+    return np.asarray(K.toarray() if hasattr(K, "toarray") else K, dtype=float)

@@ -214,7 +214,8 @@ class KernelSPPCA(
             Training rows, or their kernel (n_samples, n_samples) where it is precomputed. NaN
             marks missing values in a dense X, not in a kernel.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
-            Outputs. -1 or None marks rows without class, NaN missing numbers or indicators.
+            Outputs. -1 or None marks rows without class, NaN missing numbers or indicators; -1
+            and 1 alone are two classes.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows; a weight of two is a row that occurs twice. A precomputed
             kernel takes positive ones.

@@ -241,7 +241,7 @@ class TakesLinks:
 
     def _read(self, X, links=None, sample_index=None):
         """Rows for a fitted model: features, or blocks of content and what links add to it."""
-        X = super()._read(X)
+        X = super()._read(X)  # type: ignore[misc]
         if links is not None and not hasattr(self, "links_used_"):
             raise ValueError("links is given, but the model was fitted without links")
         if not getattr(self, "links_used_", False):
@@ -393,7 +393,7 @@ def _from_bare(links, n_rows) -> Links:
 
 def _square(adjacency, name):
     """A square matrix of finite numbers >= 0, as float64, so that no product overflows."""
-    A = adjacency if sparse.issparse(adjacency) else np.asarray(adjacency)
+    A: Any = adjacency if sparse.issparse(adjacency) else np.asarray(adjacency)
     if A.ndim != 2 or A.shape[0] != A.shape[1] or A.shape[0] == 0:
         raise ValueError(f"{name} has shape {A.shape}; accepted is a square, (n_nodes, n_nodes)")
     if A.dtype.kind == "O":

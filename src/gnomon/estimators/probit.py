@@ -28,9 +28,10 @@ class MultinomialProbit(FillsGaps, PredictsLabels, ClassifierMixin, IterativeFit
 
     Parameters
     ----------
-    prior : {"entry", "column"}, default="entry"
+    prior : {"auto", "entry", "column"}, default="auto"
         Whether each weight has a precision of its own or those of a class share one. "column"
-        needs one eigendecomposition and suits many features.
+        needs one eigendecomposition and, of a sparse X, products only; "auto" takes it for more
+        than 1000 features and for a sparse X with more features than rows.
     weight_prior : pair of float, default=(1, 1)
         Shape and scale of the gamma priors of the precisions of weights and biases.
     standardize : bool, default=True
@@ -83,7 +84,7 @@ class MultinomialProbit(FillsGaps, PredictsLabels, ClassifierMixin, IterativeFit
     def __init__(
         self,
         *,
-        prior: str = "entry",
+        prior: str = "auto",
         weight_prior: tuple[float, float] = (1.0, 1.0),
         standardize: bool = True,
         max_iter: int = 100,
@@ -105,7 +106,8 @@ class MultinomialProbit(FillsGaps, PredictsLabels, ClassifierMixin, IterativeFit
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             NaN marks missing values in a dense X.
         y : array-like of shape (n_samples,)
-            Classes; rows with -1 or None are left out, with a warning.
+            Classes; rows with -1 or None are left out, with a warning. -1 and 1 alone are two
+            classes.
 
         Returns
         -------
@@ -162,7 +164,7 @@ class MultinomialProbit(FillsGaps, PredictsLabels, ClassifierMixin, IterativeFit
     def _settings(self) -> Settings:
         """The parameters, checked."""
         return Settings(
-            prior=check_option("prior", self.prior, ("entry", "column")),
+            prior=check_option("prior", self.prior, ("auto", "entry", "column")),
             weight_prior=read_prior("weight_prior", self.weight_prior),
             standardize=check_option("standardize", self.standardize, (True, False)),
             max_iter=check_integer("max_iter", self.max_iter, low=1),

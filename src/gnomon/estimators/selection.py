@@ -189,6 +189,8 @@ def why_size(scores, size) -> str:
 class ChoosesSize:
     """``n_components="auto"``: the number of components that held-out labelled rows prefer."""
 
+    get_params: Any
+
     def _fit_chosen(self, X, y, **params):
         """Fit with each size on some of the rows, then with the chosen one on all."""
         require_targets(y, f"{type(self).__name__}(n_components='auto')")

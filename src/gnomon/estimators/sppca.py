@@ -97,7 +97,7 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
     prior : float, default=0.0
         For "likelihood": precision of a Gaussian prior on the loadings, in units of the mean
         variance of x and of y. Zero is maximum likelihood. Scores of a probit likelihood, which
-        could grow without end, have a precision of 0.1 besides.
+        could grow without end, have a precision of 0.3 besides.
     likelihood : {"gaussian", "probit"}, default="gaussian"
         For "likelihood" and classes, or 0/1 indicators: Gaussian codes as in [1]_, or scores of
         which the largest is the class (for indicators the positive ones are set), the future
@@ -270,7 +270,8 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Training rows. NaN marks missing values in a dense X.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
-            Outputs. -1 or None marks rows without class, NaN missing numbers or indicators.
+            Outputs. -1 or None marks rows without class, NaN missing numbers or indicators; -1
+            and 1 alone are two classes.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows; a weight of two is a row that occurs twice.
         links : Links, array-like or sparse matrix, or "neighbours", default=None
@@ -307,15 +308,17 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
             self.log_likelihood_ = found.log_likelihood
             self._keep_predictions(problem, found)
             self._warn_at_floor(*found.at_floor)
+            run: Any = found.run
         else:
             chosen = self._strength_settings(settings, before)
-            found = strength.fit(problem, chosen, self._loop(problem))  # type: ignore[assignment]
-            self._keep(X.dtype, coding, found.fitted, found.strength, found.passes)
-            self.supervision_directions_ = found.n_directions
-            self._keep_head(problem, found.fitted)
-            if found.curve is not None:
-                self.supervision_curve_ = found.curve._asdict()
-        self._keep_run(found.run, max_iter=self.max_iter)  # type: ignore[arg-type]
+            strong = strength.fit(problem, chosen, self._loop(problem))
+            self._keep(X.dtype, coding, strong.fitted, strong.strength, strong.passes)
+            self.supervision_directions_ = strong.n_directions
+            self._keep_head(problem, strong.fitted)
+            if strong.curve is not None:
+                self.supervision_curve_ = strong.curve._asdict()
+            run = strong.run
+        self._keep_run(run, max_iter=self.max_iter)
         return self
 
     def fit_transform(

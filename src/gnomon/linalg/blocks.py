@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from operator import attrgetter, matmul, methodcaller
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -226,7 +227,8 @@ def _take_apart(part, *args):
     while not isinstance(part, Loaded):
         layers.append((type(part), part.weights if isinstance(part, Weighted) else part.mean))
         part = part.X
-    return part.load.block, layers[::-1], args
+    chunk: Any = part.load
+    return chunk.block, layers[::-1], args
 
 
 def _apply(function, array, layers, args):
@@ -241,7 +243,8 @@ def _loaded(k, load):
     if not callable(load):
         raise TypeError(f"loaders[{k}] is {type(load).__name__}; accepted are functions")
     first = load()
-    if not isinstance(first, np.ndarray) and not sparse.issparse(first):
+    is_table = isinstance(first, np.ndarray) or sparse.issparse(first)
+    if not is_table:
         raise TypeError(
             f"loaders[{k}] returns {type(first).__name__}; accepted are arrays and sparse arrays"
         )

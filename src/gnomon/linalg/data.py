@@ -12,6 +12,7 @@ An operator multiplies in its own dtype and adds up in float64 what it returns a
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -27,6 +28,10 @@ SAFE_SHIFT = 100.0
 
 class Data(LinearOperator):
     """A row per sample and a column per feature, known by its products."""
+
+    # The hooks of LinearOperator, which the types of SciPy do not know.
+    _matmat: Any
+    _rmatmat: Any
 
     def __init__(self, dtype, shape, n_samples=None):
         super().__init__(np.dtype(dtype), shape)  # type: ignore[call-arg]

@@ -5,6 +5,7 @@ There is no inverse elsewhere.
 
 from contextlib import ContextDecorator, nullcontext
 from threading import Lock
+from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
@@ -27,8 +28,9 @@ class _OneThread(ContextDecorator):
     """One thread for BLAS while any thread of the process is inside; what was set before, after."""
 
     def __init__(self):
-        self._lock, self._inside, self._limit = Lock(), 0, None
-        self._controller = None
+        self._lock, self._inside = Lock(), 0
+        self._limit: Any = None
+        self._controller: Any = None
 
     def __enter__(self):
         with self._lock:

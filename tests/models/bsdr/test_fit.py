@@ -24,7 +24,7 @@ def make_settings(**other):
         prior="auto",
         projection_prior=None,
         weight_prior=Gamma(1.0, 1.0),
-        latent_noise=0.1,
+        latent_noise=1.0,
         standardize=True,
         n_init=None,
         max_iter=100,

@@ -87,6 +87,39 @@ def test_probabilities_agree_with_draws(rng):
     assert_allclose(class_probabilities(M, variance), frequency, atol=4e-3)
 
 
+def test_small_factors_between_smaller_ones_do_not_underflow(monkeypatch):
+    """Those below the table are summed as logarithms, those between are multiplied in sixes."""
+    M, variance = np.zeros((1, 16)), np.ones((1, 16))
+    M[0, 0], variance[0, 0] = 5.0, 9.0
+    variance[0, 6::6] = 0.09
+    found = class_probabilities(M, variance)
+    monkeypatch.setattr(probit, "MANY_CLASSES", 15)
+    assert_allclose(found, class_probabilities(M, variance), atol=1e-4)
+
+
+@pytest.mark.parametrize("spread", [0.1, 1, 5, 30])
+@pytest.mark.parametrize("c", [3, 12, 40])
+def test_one_grid_for_all_classes_gives_the_probabilities_of_nodes_for_each(
+    rng, with_nodes, monkeypatch, c, spread
+):
+    M, variance = spread * rng.standard_normal((20, c)), 1 + rng.gamma(1.0, 4.0, size=(20, c))
+    monkeypatch.setattr(probit, "MANY_CLASSES", c)
+    expected = with_nodes(50, class_probabilities, M, variance)
+    monkeypatch.setattr(probit, "MANY_CLASSES", c - 1)
+    assert_allclose(class_probabilities(M, variance), expected, atol=1e-5)
+
+
+def test_probabilities_of_many_classes_are_those_of_the_largest_of_many_draws(rng):
+    """A thousand alike, and one that is ahead of them."""
+    M = np.zeros((1, 1000))
+    M[0, 7] = 3.0
+    t = np.linspace(-9, 12, 20001)
+    ahead = np.trapezoid(norm.pdf(t, 3.0) * ndtr(t) ** 999, t)
+    P = class_probabilities(M, np.ones(1000))[0]
+    assert_allclose(P[7], ahead, rtol=1e-8)
+    assert_allclose(np.delete(P, 7), (1 - ahead) / 999, rtol=1e-8)
+
+
 def test_variance_in_place_of_its_root_is_off(rng):
     """Erratum E-G13-5: the printed prediction takes the variance for a standard deviation."""
     M, variance = np.array([[1.0, 0.0]]), np.array([[3.0, 1.0]])

@@ -15,7 +15,7 @@ has a row for each axis:
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
@@ -129,6 +129,11 @@ class _FactoredRidge:
     """What the routes by Cholesky factors share: one for every distinct column of phi."""
 
     values = None
+    # Of each route.
+    n_features: int
+    _solve: Any
+    _form: Any
+    _matrix: Any
 
     def equal_precisions(self, q):
         """Precisions of one for all entries."""

@@ -25,6 +25,7 @@ from gnomon.models.bsdr.factors import (
     separate,
     sum_shared,
 )
+from gnomon.models.bsdr.fit import MOST_ENTRYWISE, refuse_wide_sparse
 from gnomon.models.bsdr.inputs import Covariances, Inputs, loading_variances, loadings, read_inputs
 from gnomon.models.bsdr.outputs import ClassOutputs
 
@@ -40,7 +41,7 @@ class Settings(NamedTuple):
     """Parameters of a fit, checked."""
 
     prior: str
-    """Which weights share a precision: none ("entry") or those of a class ("column")."""
+    """Which weights share a precision: none ("entry"), those of a class ("column"), or "auto"."""
     weight_prior: Gamma
     standardize: bool
     max_iter: int
@@ -62,8 +63,9 @@ class ProbitFit(NamedTuple):
 
 def fit(problem: Problem, settings: Settings, loop) -> ProbitFit:
     """The classifier by accelerated sweeps from weights of zero."""
-    inputs, ridge = read_inputs(problem.X, settings.prior, 1.0, settings.standardize)
-    priors = Priors(settings.prior, weights=settings.weight_prior, bias=settings.weight_prior)
+    kind = choose_prior(problem.X, settings.prior)
+    inputs, ridge = read_inputs(problem.X, kind, 1.0, settings.standardize)
+    priors = Priors(kind, weights=settings.weight_prior, bias=settings.weight_prior)
     model = make_model(ridge, problem.outputs, priors)
     first = start(model)
     plain = Method(first, partial(step, model=model))
@@ -80,6 +82,16 @@ def fit(problem: Problem, settings: Settings, loop) -> ProbitFit:
         precisions=psi,
         run=run,
     )
+
+
+def choose_prior(X: Data, prior) -> str:
+    """The prior that was asked for, or the one for data of this shape."""
+    n, d = X.shape
+    if prior == "auto":
+        return "column" if d > MOST_ENTRYWISE or (X.is_sparse and n < d) else "entry"
+    if prior == "entry":
+        refuse_wide_sparse(X, prior)
+    return prior
 
 
 class Factors(NamedTuple):

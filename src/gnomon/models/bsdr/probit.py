@@ -44,6 +44,15 @@ NEWTON_STEPS = 50
 NEWTON_TOLERANCE = 1e-5
 # The density of u is skewed; nodes a little closer than its curvature says err least.
 NODE_SCALE = 0.94
+# With more classes one grid for all is faster than nodes for each: both take 20 ms for 200 rows.
+MANY_CLASSES = 16
+# The grid of the largest score: so many deviations below the mean of the class that is likely the
+# largest (the table has them) and above every mean, where nothing of 1e-16 is left out.
+GRID_BELOW, GRID_ABOVE = 12.0, 8.5
+# The largest of 1000 scores deviates by a third of what one does: half of that errs by 1e-9.
+STEPS_PER_SD = 6
+# Points where deviations are alike, and entries of a block: 8 MB.
+GRID_POINTS, GRID_ENTRIES = 125, 2**20
 # So many factors of Phi(LOWEST) do not underflow.
 FACTORS_AT_ONCE = 6
 
@@ -77,6 +86,9 @@ def class_probabilities(M, variance):
     """P(the largest is t_c) (n, c) for independent t_c ~ N(M_c, variance_c)."""
     n, c = M.shape
     sd = np.sqrt(np.broadcast_to(variance, M.shape))
+    if c > MANY_CLASSES:
+        blocks = slices(n, max(1, GRID_ENTRIES // (c * GRID_POINTS)))
+        return np.concatenate([_on_one_grid(M[rows].T, sd[rows].T) for rows in blocks])
     log_P = np.empty((n, c))
     memory = _Memory.of(n, c - 1)
     for rows in slices(n, _block_size()):
@@ -87,6 +99,25 @@ def class_probabilities(M, variance):
             log_P[rows, k] = _log_orthant(shift, slope, memory)
     # The quadrature error is below 1e-5; the sum is one by construction.
     return np.exp(log_P - logsumexp(log_P, axis=1, keepdims=True))
+
+
+def _on_one_grid(m, s):
+    """The same (n, c), m and s (c, n), from one grid of values t of the largest score.
+
+    P_c is the integral of phi(a_c) / Phi(a_c) / s_c times prod_j Phi(a_j), a_j = (t - m_j) / s_j:
+    the product is shared, so that c classes cost c integrands and not c^2. Sums over even steps are
+    exact to rounding for integrands that end at zero on both sides.
+    """
+    low, high = np.max(m - GRID_BELOW * s, axis=0), np.max(m + GRID_ABOVE * s, axis=0)
+    n_points = 2 + int(STEPS_PER_SD * np.max((high - low) / s.min(axis=0)))
+    t = low + (high - low) * np.linspace(0, 1, n_points)[:, None]
+    log_product, hazards = np.zeros_like(t), np.empty((len(m), *t.shape))
+    for j in range(len(m)):
+        cdf, density = cdf_and_density((t - m[j]) / s[j])
+        log_product += np.log(cdf)
+        hazards[j] = density / (cdf * s[j])
+    P = np.einsum("jkn,kn->nj", hazards, np.exp(log_product))
+    return P / P.sum(axis=1, keepdims=True)
 
 
 def rivals(labels, n_classes):
@@ -229,7 +260,7 @@ def _normalise(log_terms):
 def _product(nodes, shift, slope, memory):
     """Sum over j of log Phi(slope_j u + shift_j) at nodes u (k, n), and the hazards (j, k, n)."""
     work, hazards = memory.narrow(nodes.shape[1])
-    log_product, product = np.zeros_like(nodes), np.ones_like(nodes)
+    log_product, product, n_factors = np.zeros_like(nodes), np.ones_like(nodes), 0
     for j, gap in enumerate(shift):
         A = np.add(nodes if slope is None else slope[j] * nodes, gap, out=work[4])
         if not np.min(A[0], initial=0.0) > LOWEST:
@@ -240,7 +271,8 @@ def _product(nodes, shift, slope, memory):
         cdf, density = cdf_and_density(A, work)
         product *= cdf
         np.divide(density, cdf, out=hazards[j])
-        if j % FACTORS_AT_ONCE == FACTORS_AT_ONCE - 1:
+        n_factors += 1
+        if n_factors % FACTORS_AT_ONCE == 0:
             log_product += np.log(product)
             product.fill(1.0)
     log_product += np.log(product)

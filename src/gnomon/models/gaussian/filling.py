@@ -16,6 +16,7 @@ import numpy as np
 
 from gnomon.inference.loop import iterate
 from gnomon.linalg.data import check_columns, has_gaps
+from gnomon.linalg.solve import fix_signs
 from gnomon.linalg.standardize import varies
 from gnomon.models.gaussian import gaps, patterns
 from gnomon.stats.gaussian import NOISE_FLOOR
@@ -54,7 +55,8 @@ def learn(X, weights=None) -> Filling | None:
     U = (X - mean) / scale
     q = max(1, min(MOST_COMPONENTS, int(SHARE_OF_COLUMNS * X.shape[1]), len(X) - 1))
     W, center, noise = _of_gaps(U, weights, q) if has_gaps(U) else _complete(U, weights, q)
-    return Filling(mean + scale * center, W, float(noise), scale)
+    # Draws go along the loadings: their signs must not be left to rounding.
+    return Filling(mean + scale * center, fix_signs(W), float(noise), scale)
 
 
 def fill(filling: Filling, X) -> np.ndarray:

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import issparse
 
 from gnomon.estimators import read_classes
 from gnomon.exceptions import TableError
@@ -110,7 +109,7 @@ def from_table(table: Table, asked: Question, note, **shown) -> Rows:
 def from_arrays(X, y=None, *, classes=None, ids=None, images=None, image_folder=None, texts=None):
     """The rows of a matrix or data frame, with labels that some have."""
     names = [str(name) for name in getattr(X, "columns", ())]
-    X = X.tocsr() if issparse(X) else np.asarray(X, dtype=float)
+    X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X, dtype=float)
     if X.ndim != 2:
         raise ValueError(f"X has {X.ndim} dimensions; a table with rows and columns is wanted")
     n, d = X.shape
