@@ -2,7 +2,7 @@
 
 import re
 import sys
-from inspect import isfunction
+from inspect import getmembers, isclass, isfunction, isroutine, signature, unwrap
 from pathlib import Path
 
 import pytest
@@ -33,6 +33,27 @@ def test_type_checkers_see_every_public_name(package):
     own = package.__name__
     homes = {name: f"{own}.{name}" if home == own else home for home, name, _ in seen}
     assert homes == package._HOMES
+
+
+def public_functions():
+    """Functions, and constructors and methods of classes, that users call, by name."""
+    for name in gnomon.__all__ + displays.__all__:
+        found = getattr(gnomon, name, None) or getattr(displays, name)
+        if isfunction(found):
+            yield name, found
+        for own, member in getmembers(found, callable) if isclass(found) else ():
+            plain = unwrap(member)
+            ours = str(getattr(plain, "__module__", "")).startswith("gnomon")
+            if ours and isroutine(plain) and (own == "__init__" or not own.startswith("_")):
+                yield f"{name}.{own}", plain
+
+
+@pytest.mark.parametrize(("name", "function"), list(public_functions()))
+def test_public_functions_say_what_they_take_and_give(name, function):
+    own = signature(function)
+    bare = [p.name for p in own.parameters.values() if p.annotation is p.empty and p.name != "self"]
+    assert bare == []
+    assert name.endswith("__init__") or own.return_annotation is not own.empty
 
 
 def test_the_file_that_is_checked_strictly_uses_every_public_name():

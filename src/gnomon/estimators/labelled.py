@@ -21,7 +21,7 @@ from gnomon.typing import OutputsLike, RowsLike
 def _passed_on(name, what):
     """A method of the fitted estimator, where it has it."""
 
-    def method(self, X):
+    def method(self, X: RowsLike) -> Any:
         check_is_fitted(self)
         return getattr(self.estimator_, name)(X)
 

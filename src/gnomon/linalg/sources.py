@@ -4,8 +4,10 @@ from_rows       what has a shape and slices: HDF5 (h5py), Zarr, memory maps
 from_parquet    row groups of Parquet files (pyarrow)
 """
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +19,7 @@ from gnomon.linalg.data import slices
 SOURCE_ENTRIES = 2**22
 
 
-def from_rows(array, *, block_rows=None) -> Blocks:
+def from_rows(array: Any, *, block_rows: int | None = None) -> Blocks:
     """Rows of anything that has a shape and can be sliced, read a block at a time.
 
     Parameters
@@ -64,7 +66,7 @@ def _slice(array, rows):
     return np.asarray(array[rows])
 
 
-def from_parquet(path, *, columns=None) -> Blocks:
+def from_parquet(path: Any, *, columns: Sequence[str] | None = None) -> Blocks:
     """Rows of Parquet files, a row group at a time.
 
     Parameters

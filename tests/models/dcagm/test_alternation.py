@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import sparse
 from scipy.stats import multivariate_normal, ortho_group
 
 from gnomon.linalg.data import Matrix
@@ -112,6 +113,18 @@ def test_gradient_of_each_term_equals_central_differences(
         P = rng.standard_normal((d, q))
         expected = numeric(lambda P: value_at(P, mixture, rows, model), P)
         assert relative_error(gradient_at(P, mixture, rows, model), expected) < 1e-6
+
+
+def test_gradient_of_pairs_apart_equals_central_differences(sample, make_mixture, rng):
+    """Also where a row is in several pairs, has a label, or is in a chunk."""
+    A = np.triu(rng.random((n, n)) < 0.1, 1).astype(float)
+    apart = sample._replace(apart=sparse.csr_array(A + A.T))
+    model = MODEL._replace(unlabelled_weight=0.0, ridge=0.0)
+    mixture, rows = make_mixture(), arrange(apart)
+    P = rng.standard_normal((d, q))
+    expected = numeric(lambda P: value_at(P, mixture, rows, model), P)
+    assert relative_error(gradient_at(P, mixture, rows, model), expected) < 1e-6
+    assert value_at(P, mixture, rows, model) < value_at(P, mixture, arrange(sample), model)
 
 
 def test_printed_equation_8_is_not_the_gradient(sample, make_mixture, rng):
