@@ -416,9 +416,10 @@ def report(folder, options):
 
     first, last = {}, {}
     for entry in results(folder):
-        if not entry["again"] or entry["key"] not in first:
+        if not entry["again"]:
             first[entry["key"]] = entry
-        last[entry["key"]] = entry
+        if entry["key"] in first:
+            last[entry["key"]] = entry
     reasons = json.loads(EQUIVALENT.read_text()) if EQUIVALENT.exists() else {}
     rows = []
     for name, of in [("layer", lambda e: e["file"].split("/")[2]), ("kind", lambda e: e["kind"])]:

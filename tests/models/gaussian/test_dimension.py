@@ -24,3 +24,10 @@ def test_with_gaps_the_planted_size_is_found_by_either_way(monkeypatch):
         curve = dimension.search_curve(data, np.random.default_rng(0), 200, 1e-7)
         assert curve.best == 3
         assert list(curve.n_components) == sorted(set(curve.n_components))
+
+
+def test_shares_with_gaps_are_those_of_the_fitted_covariance(rng):
+    W, sigma2 = rng.normal(size=(6, 3)), 0.4
+    values = np.linalg.eigvalsh(W @ W.T + sigma2 * np.eye(6))[::-1]
+    shares = dimension.explained_with_gaps(None, lambda data, k: (W, np.zeros(6), [sigma2]), 3)
+    np.testing.assert_allclose(shares, np.cumsum(values[:3]) / values.sum())

@@ -1,8 +1,11 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from gnomon.linalg.data import Matrix, Weighted, center
+from gnomon.models.strength import choice as choices
 from gnomon.models.strength.choice import (
     choose,
     code_vectors,
@@ -259,3 +262,11 @@ def test_a_choice_before_stays_unless_another_is_clearly_better(rng):
     free = choose(space, known, 2, np.random.default_rng(0)).s
     assert held[0.0] == held[free] == free
     assert 2 <= sum(s == kept for s, kept in held.items()) < 6
+
+
+def test_the_evidence_of_trials_is_in_standard_errors_of_guesses(monkeypatch):
+    """Three of four rows are found where a guess finds two, give or take one."""
+    lost = [np.array([0, 1]), np.array([2, 3])]
+    trials = [SimpleNamespace(lost=rows, classes=[0, 1], fits={3: None}) for rows in lost]
+    monkeypatch.setattr(choices, "_found", lambda labelled, trial, p: trial.lost < 3)
+    assert_allclose(choices.trial_evidence(None, trials), 1.0)
