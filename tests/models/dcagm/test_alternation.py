@@ -349,3 +349,32 @@ def test_line_search_steps_back_from_where_the_function_ends():
 def test_line_search_gives_no_length_where_nothing_rises():
     assert line_search(lambda t: (-t, -1.0), 0.0, 1.0, 1.0) == 0.0
     assert line_search(peak, 0.0, 0.0, 1.0) == 0.0
+
+
+def cubic(t):
+    """The value and the slope of a curve whose top is at 1 / 3."""
+    return t - 2 * t**2 + t**3, 1 - 4 * t + 3 * t**2
+
+
+@pytest.mark.parametrize("ends", [(0.0, 0.8), (0.8, 0.0)])
+def test_between_two_ends_the_top_of_the_cubic_is_taken(ends):
+    low, high = (alternation.Point(t, *cubic(t)) for t in ends)
+    assert_allclose(alternation._between(low, high), 1 / 3)
+
+
+@pytest.mark.parametrize("ends, kept", [((0.3333, 0.8), 0.1), ((0.8, 0.3333), 0.9)])
+def test_a_top_at_an_end_is_kept_away_from_it(ends, kept):
+    low, high = (alternation.Point(t, *cubic(t)) for t in ends)
+    assert_allclose(alternation._between(low, high), low.t + kept * (high.t - low.t))
+
+
+def test_line_search_goes_on_while_the_function_rises():
+    """Four times as far each time; the ends of a bracket are set by a fall or by a slope down."""
+    tried = []
+
+    def gentle(t):
+        tried.append(t)
+        return 0.5 * t - t**2 / 400, 0.5 - t / 200
+
+    assert line_search(gentle, *gentle(0.0), 1.0) == 64.0
+    assert tried == [0.0, 1.0, 4.0, 16.0, 64.0]
