@@ -70,7 +70,7 @@ myst_heading_anchors = 4
 nb_execution_mode = "cache"
 nb_execution_in_temp = True
 nb_execution_raise_on_error = True
-nb_execution_timeout = 180
+nb_execution_timeout = 600
 # Packages for cells ask for other versions of pandas than some machines have.
 nb_execution_excludepatterns = [] if find_spec("scanpy") else ["guides/cells.md"]
 nb_merge_streams = True
