@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PAPERS := paper-yytkw06 paper-lyz09 paper-g13
 
-.PHONY: help demo test test-slow test-anndata test-docs lint audit bench docs dist papers $(PAPERS) clean
+.PHONY: help demo test test-slow test-anndata test-docs test-versions test-floor test-newest lint audit bench docs dist papers $(PAPERS) clean
 
 help:
 	@echo "make demo       fit the models on bundled data and write a report"
@@ -13,6 +13,7 @@ help:
 	@echo "make test-slow  the long statistical tests"
 	@echo "make test-anndata  models on AnnData and scanpy, in an environment of their own"
 	@echo "make test-docs  every built page in a browser"
+	@echo "make test-versions  the test suite with the oldest versions allowed and with the newest"
 	@echo "make dist       wheel and source archive, installed elsewhere and tested"
 	@echo "make lint       format, lint and types"
 	@echo "make audit      installed packages against known vulnerabilities, without a network"
@@ -43,6 +44,20 @@ test-anndata:
 
 test-docs: $(READY)
 	$(BIN)/python -m pytest -q -m pages tests/test_pages.py
+
+# Two environments: the oldest version of every package that pyproject.toml allows, and the newest.
+# uv finds them in seconds, for which pip needs minutes. anndata holds pandas back, hence not newest.
+EXTRAS_floor := all
+EXTRAS_newest := plot,cli,files,dask,graph,label,onnx,mcmc,umap,excel
+
+test-versions: test-floor test-newest
+
+test-floor test-newest: test-%:
+	$(PYTHON) -m venv --clear build/$*
+	build/$*/bin/python -m pip install --quiet --disable-pip-version-check "uv>=0.8"
+	$(PYTHON) docs/floors.py > build/floors.txt
+	build/$*/bin/uv pip install --quiet --python build/$*/bin/python --editable ".[$(EXTRAS_$*)]" --group test $(if $(filter floor,$*),--constraint build/floors.txt,--upgrade)
+	build/$*/bin/python docs/floors.py --run $*
 
 # What is built is what is tested: the wheel, with the tests of the source archive beside it.
 dist: $(READY)

@@ -8,12 +8,15 @@ logistic regression on 20 standardised principal components.
     python benchmarks/calibration.py --repeats 5 --dcagm
     python benchmarks/calibration.py --heads --repeats 2
     python benchmarks/calibration.py --doubt --repeats 4
+    python benchmarks/calibration.py --curves --repeats 2
 
 The third tries other penalties of the head, and heads on maps of other sizes; the fourth other
-shares of the class shares in the probabilities.
+shares of the class shares in the probabilities; the last keeps reliability curves: how often the
+predicted class is right, by how sure the prediction is.
 """
 
 import argparse
+import json
 import warnings
 
 import numpy as np
@@ -40,6 +43,8 @@ USUAL = ("SPPCA", "KernelSPPCA", "PCA + logistic")
 WORTHS = (0.0, 0.5, 2.0)
 DOUBT_ON = "yale tumors11 digits wine breast lung ionosphere vowel".split()
 N_BINS = 10
+# The two that predict classes on maps for few labels.
+CURVES_OF = ("SPPCA", "KernelSPPCA")
 SEEN = 0.7
 
 
@@ -50,6 +55,7 @@ def main():
     parser.add_argument("--heads", action="store_true", help="other heads instead")
     parser.add_argument("--doubt", action="store_true", help="other class shares instead")
     parser.add_argument("--dcagm", action="store_true", help="DCAGM, which takes longer, instead")
+    parser.add_argument("--curves", action="store_true", help="reliability curves instead")
     parser.add_argument("--first", type=int, default=700, help="seed of the first repeat")
     options = parser.parse_args()
     if measure.data_folder() is None:
@@ -58,6 +64,8 @@ def main():
         return run_heads(options)
     if options.doubt:
         return run_doubt(options)
+    if options.curves:
+        return run_curves(options)
     for group in options.groups:
         run_group(group, options)
 
@@ -113,6 +121,35 @@ def run_doubt(options):
         rows,
         [f"{options.repeats} splits, seeds {options.first} and following, {len(cells)} tasks."],
     )
+
+
+def run_curves(options):
+    """Per set and model: rows, right ones and sums of probabilities in each bin of sureness."""
+    record = {"repeats": options.repeats, "sets": {}, "machine": measure.machine()}
+    for name in sets.MAIN:
+        X, y, _ = sets.read(name)
+        labels = max(k for k in LABELS if k <= 5 and np.bincount(y).min() * SEEN >= k + 1)
+        found = {model: np.zeros((3, N_BINS)) for model in CURVES_OF}
+        for seed in range(options.first, options.first + options.repeats):
+            for model, total in found.items():
+                total += curve(model, X, y, labels, seed)
+        record["sets"][name] = {"labels": labels} | {m: t.tolist() for m, t in found.items()}
+        print(name, {m: (t[1].sum() / t[0].sum()).round(3) for m, t in found.items()}, flush=True)
+        (measure.RESULTS / "calibration_curves.json").write_text(json.dumps(record) + "\n")
+
+
+def curve(model, X, y, labels, seed):
+    """Rows, right ones and sums of the largest probability by bins, of one split."""
+    rng = np.random.default_rng(seed)
+    train, test = np.split(rng.permutation(len(y)), [int(SEEN * len(y))])
+    known = draw(y[train], labels, rng)
+    fitted = models((len(train), X.shape[1]))[model]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        P = fitted.fit(X[train], known).predict_proba(X[test])
+    sure, hit = P.max(axis=1), fitted.classes_[P.argmax(axis=1)] == y[test]
+    bins = np.minimum((sure * N_BINS).astype(int), N_BINS - 1)
+    return [np.bincount(bins, w, minlength=N_BINS) for w in (np.ones(len(y[test])), hit, sure)]
 
 
 def run_group(group, options):

@@ -96,6 +96,30 @@ def protocol(case, split):
     return out
 
 
+def of_large_shares(measure):
+    """A measure with the constants that suit many labels and chunks that are right.
+
+    The library's defaults were later moved to what suits few labels; these tables are older.
+    """
+
+    def measured(case, split):
+        before = alternation.PRIOR_SCALE, rows.WRONG_MEMBERS
+        alternation.PRIOR_SCALE, rows.WRONG_MEMBERS = 0.05, 0.0
+        try:
+            return measure(case, split)
+        finally:
+            alternation.PRIOR_SCALE, rows.WRONG_MEMBERS = before
+
+    return measured
+
+
+def by_default(case, split):
+    """Accuracies of the library's defaults as they are."""
+    X, y, q, options = case
+    shown = rows_of(case, split)
+    return {m: accuracies(m, X, y, *shown, q, options) for m in ("DCA-GM", "SDCA-GM")}
+
+
 def as_printed(case, split):
     """Accuracies with the objective and the algorithm of the paper to the letter."""
     X, y, q, options = case
@@ -210,8 +234,8 @@ def printed_table(results, printed):
     """The library's defaults, and the algorithm as printed, on the same splits."""
     lines = ["| method | " + " | ".join(printed) + " |", "|---" * (len(printed) + 1) + "|"]
     for method in ("DCA-GM", "SDCA-GM"):
-        own = [cells_of([split[method][:2] for split in results[name]]) for name in printed]
-        lines.append(f"| {method} | " + " | ".join(own) + " |")
+        own = [cells_of([split[method] for split in results[name]]) for name in printed]
+        lines.append(f"| {method} by default | " + " | ".join(own) + " |")
         for n in STEPS:
             name = f"{method}, {n} iterations"
             cells = [cells_of([split[name] for split in values]) for values in printed.values()]
@@ -229,6 +253,10 @@ def few_table(few):
         cells = [cells_of([split[head] for split in values]) for values in few.values()]
         lines.append(f"| {100 * float(share):.0f} % | {method} | " + " | ".join(cells) + " |")
     return lines
+
+
+LARGE_SHARES = """The covariances of DCA-GM and SDCA-GM have a prior of a twentieth of the variance
+of all rows here, and chunks are trusted; the defaults, for fewer labels, are in the next table."""
 
 
 def report(found):
@@ -252,9 +280,10 @@ def report(found):
         cells = [cells_of([split[method][:2] for split in result]) for result in results.values()]
         lines.append(f"| {method} | " + " | ".join(cells) + f" | {rank:.2f} |")
     lines += ["", "Rank: average over the sets, by nearest neighbour."]
-    lines += ["", "## As printed", "", *printed_table(results, found["printed"]), ""]
+    lines += ["", LARGE_SHARES]
+    lines += ["", "## As printed", "", *printed_table(found["defaults"], found["printed"]), ""]
     counts = ", ".join(f"{name} {len(values)}" for name, values in found["printed"].items())
-    lines += [f'`DCAGM(objective="paper")` on the first splits of the table above: {counts}.']
+    lines += [f'`DCAGM()`, and `DCAGM(objective="paper")`, on the first splits: {counts}.']
     lines += ["", "## Fewer labels", "", *few_table(found["few labels"]), ""]
     lines += [f"{FEW_SPLITS} splits; as printed with {STEPS[0]} iterations.", "", "## Chunks", ""]
     lines += [
@@ -293,18 +322,17 @@ def run(stored, names, deadline):
 
 
 MEASURES = {
-    "protocol": protocol,
+    "protocol": of_large_shares(protocol),
+    "defaults": by_default,
     "printed": as_printed,
-    "chunks": with_chunks,
-    "covariances": with_own_covariances,
+    "chunks": of_large_shares(with_chunks),
+    "covariances": of_large_shares(with_own_covariances),
     "few labels": few_labels,
 }
 SPLITS = {"few labels": FEW_SPLITS}
 
 
 def main():
-    # Of these tables, with a tenth of the rows labelled and chunks that are right, as in the paper.
-    alternation.PRIOR_SCALE, rows.WRONG_MEMBERS = 0.05, 0.0
     warnings.simplefilter("ignore", ConvergenceWarning)
     minutes = float(sys.argv[1]) if len(sys.argv) > 1 else np.inf
     stored = {kind: {} for kind in MEASURES}

@@ -32,14 +32,15 @@ LABELS = (2, 5, 20)
 COMPONENTS = (2, 10)
 SEEN = 0.7
 # Small sets, for other priors.
-SMALL = "pie10 tumors11 digits wine breast".split()
-PRIORS = (0.01, 0.03, 0.1, 0.3, 1.0)
+SMALL = "yale tumors11 digits wine breast".split()
+PRIORS = (0.1, 0.3, 1.0)
 NAMES = ("probit", "Gaussian", "Gaussian alone", "default")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--sets", nargs="*", default=sets.MAIN)
     parser.add_argument("--components", nargs="*", type=int, default=COMPONENTS)
     parser.add_argument("--priors", action="store_true", help="other priors instead")
     parser.add_argument("--coverage", action="store_true", help="coverage of planted z instead")
@@ -55,7 +56,7 @@ def main():
 def run_sets(options):
     for q in options.components:
         cells = {}
-        for name, labels, data in tasks(sets.MAIN):
+        for name, labels, data in tasks(options.sets):
             cells[name, labels] = run_task(*data, q, labels, options, all_models)
             print(name, q, labels, cells[name, labels].round(3).tolist(), flush=True)
         write(f"sppca_probit_{q}", q, cells, options)
@@ -128,7 +129,7 @@ def score(model, X, known, X_test, y_test):
         near = KNeighborsClassifier(1).fit(model.transform(X[rows]), known[rows])
         rest = np.mean(near.predict(model.transform(X_test)) == y_test), seconds
         found = [(*figures(model.predict_proba(X_test), model.classes_, y_test), *rest)]
-        if getattr(model, "likelihood_", None) == "gaussian":
+        if model.supervision == "likelihood" and model.likelihood_ == "gaussian":
             model.class_head_ = None
             found.append((*figures(model.predict_proba(X_test), model.classes_, y_test), *rest))
     return found

@@ -8,6 +8,7 @@ result it comes from. A test asks that no other figure stands in the README.
 import json
 import re
 from pathlib import Path
+from statistics import mean
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -90,10 +91,29 @@ def of_intervals():
     return quoted
 
 
+# The columns of benchmarks/results/sppca_probit_2 and _10.
+PROBIT = ("probit", "codes", "alone", "default")
+
+
 def of_probit():
-    """Coverage of z by a probit likelihood."""
+    """Accuracy, log loss and calibration error by likelihood of classes, and coverage of z."""
     shares = [float(share) for row in rows("sppca_probit_coverage").values() for share in row]
-    return {"probit_coverage": f"{short(min(shares))} to {short(max(shares))}"}
+    quoted = {"probit_coverage": f"{short(min(shares))} to {short(max(shares))}"}
+    for q in (2, 10):
+        found = rows("sppca_probit_" + str(q))
+        for labels in (2, 5, 20):
+            for name, cell in zip(PROBIT, found[f"mean, {labels}"], strict=True):
+                figures = [short(value) for value in cell.split(" / ")[:3]]
+                quoted[f"{name}_{q}_{labels}"] = " / ".join(figures)
+        tasks = {name: row for name, row in found.items() if not name.startswith("mean")}
+        losses = [[float(cell.split(" / ")[1]) for cell in row] for row in tasks.values()]
+        for place, name in ((1, "wins"), (2, "alone")):
+            wins = sum(row[0] < row[place] for row in losses)
+            quoted[f"probit_{name}_{q}"] = f"{wins} of {len(losses)} tasks"
+    seconds = [float(cell.split(" / ")[4]) for cell in found["mean"]]
+    names = list(dict.fromkeys(name.split(",")[0] for name in tasks))
+    quoted["probit_sets"] = ", ".join(names[:-1]) + f" and {names[-1]}"
+    return quoted | {"probit_seconds": f"{seconds[0] / seconds[1]:.0f}"}
 
 
 def of_compare():
@@ -261,9 +281,21 @@ def substitutions():
 
 
 def ranks_of_dcagm():
-    """Average rank of each method by nearest neighbour, from the table of the results."""
-    text = (RESULTS / "dcagm_accuracy.md").read_text(encoding="utf-8")
-    return dict(re.findall(r"^\| (\S+) \|.*\| (\d+\.\d)\d \|$", text, re.M))
+    """Average rank of each method by nearest neighbour over the sets, ours by the defaults."""
+    found = read("dcagm_accuracy")
+    ranks = []
+    for name, splits in found["protocol"].items():
+        default = found["defaults"][name]
+        values = {m: mean(split[m][0] for split in splits) for m in splits[0] if "DCA" not in m}
+        values |= {m: mean(split[m][0] for split in default) for m in default[0]}
+        ranks.append({m: _rank(value, values.values()) for m, value in values.items()})
+    return {m: f"{mean(own[m] for own in ranks):.1f}" for m in ranks[0]}
+
+
+def _rank(value, others):
+    """1 is the highest; equal ones share their places."""
+    above, same = (sum(test(other) for other in others) for test in (value.__lt__, value.__eq__))
+    return above + (same + 1) / 2
 
 
 def claims():

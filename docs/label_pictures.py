@@ -54,9 +54,9 @@ def shot(driver, name):
     """Save what the page shows."""
     time.sleep(1.5)
     image = Image.open(io.BytesIO(driver.get_screenshot_as_png())).convert("RGB")
-    image.quantize(COLOURS, kmeans=2, dither=Image.Dither.NONE).save(
-        STATIC / f"label_{name}.png", optimize=True
-    )
+    # By coverage: of the colours of classes few points are, and each of them counts.
+    few = image.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, kmeans=2, dither=Image.Dither.NONE)
+    few.save(STATIC / f"label_{name}.png", optimize=True)
 
 
 def row(driver):
@@ -71,9 +71,15 @@ def row(driver):
 
 
 def give(driver, truth):
-    """Give the row on the card its class."""
-    press(driver, truth[row(driver)])
-    time.sleep(0.15)
+    """Give the row on the card its class, and wait until the map has learnt from it."""
+    version = "return Number(document.getElementById('canvas').dataset.version)"
+    before, own = driver.execute_script(version), row(driver)
+    press(driver, truth[own])
+    for _ in range(400):
+        if driver.execute_script(version) > before:
+            return
+        time.sleep(0.02)
+    raise RuntimeError("the map stays as it was")
 
 
 def press(driver, keys):

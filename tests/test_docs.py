@@ -221,6 +221,25 @@ def test_no_other_figure_stands_in_the_readme_and_each_names_its_result(monkeypa
 
 
 @pytest.mark.skipif(not (ROOT / "benchmarks").exists(), reason="a copy without benchmarks")
+def test_the_page_on_tests_is_that_of_their_results(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS)
+    from trust import PAGE, page
+
+    assert PAGE.read_text(encoding="utf-8") == page(), "run docs/trust.py"
+
+
+@pytest.mark.skipif(not (ROOT / "benchmarks").exists(), reason="a copy without benchmarks")
+def test_every_package_has_a_least_version(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS)
+    from floors import floors
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    lists = [project["dependencies"], *project["optional-dependencies"].values()]
+    names = {re.match(r"[\w-]+", one)[0] for each in lists for one in each}
+    assert names - {project["name"]} == set(floors())
+
+
+@pytest.mark.skipif(not (ROOT / "benchmarks").exists(), reason="a copy without benchmarks")
 def test_every_equation_of_the_papers_has_its_place_and_its_proof(monkeypatch):
     monkeypatch.syspath_prepend(DOCS)
     from papers import PAGE, PAPERS, page

@@ -27,6 +27,7 @@ from gnomon.linalg.data import Matrix
     [
         BSDR(max_iter=3, n_init=1),
         BSDR(n_components="auto", max_iter=3, n_init=1),
+        BSDR(solver="paper", max_iter=5),
         BSDR(inference="gibbs", n_chains=1, n_draws=4, n_warmup=1, max_iter=3, n_init=1),
     ]
 )
@@ -150,7 +151,7 @@ def test_posterior_is_wider_far_from_the_data(wine):
     near = model.posterior(X.mean(axis=0, keepdims=True)).covariance
     far = model.posterior(X[:1] + 100 * X.std(axis=0)).covariance
     assert np.all(np.diagonal(far[0]) > np.diagonal(near[0]))
-    assert_allclose(np.diagonal(near[0]), model.latent_noise**2, atol=1e-8)
+    assert_allclose(np.diagonal(near[0]), model.latent_noise_**2, atol=1e-8)
 
 
 @pytest.mark.parametrize("parameters", [{"prior": "column"}, {"prior": "entry"}])
@@ -160,7 +161,7 @@ def test_routes_agree_on_posterior_variances(wine, parameters, rng):
     wide = np.hstack([X[:30:3], rng.standard_normal((10, 40))])
     model = fit(wide, np.arange(10) % 3, max_iter=5, **parameters)
     variances = np.diagonal(model.posterior(wide).covariance, axis1=1, axis2=2)
-    assert np.all(variances > model.latent_noise**2)
+    assert np.all(variances > model.latent_noise_**2)
     assert np.all(model.loadings_sd_ > 0)
 
 
@@ -201,6 +202,19 @@ def test_columnwise_prior_finds_the_dimension(rng):
     assert model.n_components_ == 2
     assert len(model.relevance_) == 5
     assert model.transform(X).shape == (300, 2)
+
+
+def test_latent_noise_is_less_where_components_are_to_be_found(wine):
+    X, y = wine
+    assert fit(X, y).latent_noise_ == 1.0
+    assert_allclose(fit(X, y, n_components="auto", max_iter=3).latent_noise_, 0.1)
+    assert_allclose(fit(X, y, latent_noise=0.5, max_iter=3).latent_noise_, 0.5)
+
+
+def test_components_that_classes_need_are_kept(rng):
+    y = np.tile(np.arange(3), 20)
+    X = 2.5 * np.eye(3, 10)[y] + rng.standard_normal((60, 10))
+    assert fit(X, y, n_components="auto").n_components_ == 2
 
 
 def test_rowwise_prior_drops_noise_features(wine, rng):
@@ -294,6 +308,7 @@ def test_pickle_and_clone(wine):
         ({"n_components": 14}, "n_components == 14; accepted are integers from 1 to 13"),
         ({"n_components": "two"}, "n_components"),
         ({"prior": "rows"}, "prior == 'rows'; accepted"),
+        ({"solver": "plain"}, "solver == 'plain'; accepted"),
         ({"projection_prior": (0, 1)}, r"projection_prior\[0\] == 0"),
         ({"projection_prior": 3}, "projection_prior == 3; accepted are 'auto' and pairs"),
         ({"projection_prior": "flat"}, "projection_prior == 'flat'; accepted are 'auto'"),
@@ -302,6 +317,7 @@ def test_pickle_and_clone(wine):
         ({"n_draws": 3}, "n_draws == 3; accepted are integers >= 4"),
         ({"inference": "sampling"}, "inference == 'sampling'; accepted"),
         ({"latent_noise": 0}, "latent_noise == 0"),
+        ({"latent_noise": "none"}, "latent_noise == 'none'"),
         ({"proba": "full"}, "proba == 'full'"),
         ({"n_init": 0}, "n_init == 0"),
         ({"prior": "row", "n_components": "auto"}, "prior == 'row' with n_components"),
@@ -403,7 +419,7 @@ def test_gibbs_posterior_has_draws_and_noise(wine, drawn):
     assert_allclose(mean, drawn.transform(X[:4]))
     P = drawn.draws_["projection"].reshape(-1, 2, 13)
     Z = np.einsum("lqd,nd->lnq", P, X[:4] - drawn.mean_)
-    assert_allclose(covariance[1], np.cov(Z[:, 1].T, ddof=0) + drawn.latent_noise**2 * np.eye(2))
+    assert_allclose(covariance[1], np.cov(Z[:, 1].T, ddof=0) + drawn.latent_noise_**2 * np.eye(2))
 
 
 def test_counting_noise_twice_flattens_probabilities(wine, drawn):
@@ -415,7 +431,7 @@ def test_counting_noise_twice_flattens_probabilities(wine, drawn):
     once, twice = np.zeros_like(right), np.zeros_like(right)
     for P, v, shift in zip(drawn.draws_["projection"].reshape(-1, 2, 13), V, b, strict=True):
         for _ in range(20):
-            Z = (X - drawn.mean_) @ P.T + drawn.latent_noise * rng.standard_normal((len(X), 2))
+            Z = (X - drawn.mean_) @ P.T + drawn.latent_noise_ * rng.standard_normal((len(X), 2))
             T = Z @ v + shift + rng.standard_normal((len(X), 3))
             once[np.arange(len(X)), T.argmax(axis=1)] += 1
             T = T + rng.standard_normal(T.shape)

@@ -121,6 +121,21 @@ def test_gibbs_draws_numbers(rng):
     assert_allclose(np.std((Y_new - mean) / std), 1.0, atol=0.15)
 
 
+def test_draws_of_numbers_have_the_moments_of_their_products(rng):
+    """Scales of projection and weights are known by their product, not each on its own."""
+    X, Y, X_new, _ = reduced_rank(rng)
+    model = fit(X, Y, inference="gibbs", n_chains=2, n_draws=30, n_warmup=20)
+    mean, std = model.predict(X_new[:3], return_std=True)
+    draws = {name: value.reshape(60, *value.shape[2:]) for name, value in model.draws_.items()}
+    Z = np.einsum("nd,kqd->knq", X_new[:3] - model.mean_, draws["projection"])
+    each = Z @ draws["weights"] + draws["bias"][:, None]
+    assert_allclose(mean, model.target_mean_ + model.target_scale_ * each.mean(axis=0))
+    latent = model.latent_noise**2 * np.mean(np.sum(draws["weights"] ** 2, axis=1), axis=0)
+    variance = model.target_scale_**2 * (each.var(axis=0) + latent) + model.noise_variance_
+    assert_allclose(std, np.sqrt(variance))
+    assert_allclose(model.predict(X_new[:3]), mean)
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_callback_stops_the_fit(rng):
     X = rng.standard_normal((40, 4))

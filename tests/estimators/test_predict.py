@@ -242,3 +242,8 @@ def test_a_head_counts_weights_as_repeated_rows(sample):
     weighted = SPPCA(2, supervision=0.5).fit(X, labels, sample_weight=weights)
     repeated = SPPCA(2, supervision=0.5).fit(X[twice], labels[twice])
     assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-4)
+
+
+def test_classes_with_one_row_each_are_no_cause_for_a_warning(rng):
+    head = fit_head(rng.standard_normal((10, 3)), np.arange(10))
+    assert head.coef.shape == (3, 10)

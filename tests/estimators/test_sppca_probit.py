@@ -31,7 +31,7 @@ def several():
 
 
 def test_classes_are_found_and_probabilities_are_the_models_own(model):
-    assert model.score(X, TRUTH) > 0.9
+    assert model.score(X, TRUTH) > 0.85
     assert model.class_head_ is None and model.likelihood_ == "probit"
     P = model.predict_proba(X)
     assert_allclose(P.sum(axis=1), 1)

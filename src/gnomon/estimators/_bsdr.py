@@ -119,7 +119,7 @@ class BayesianReduction(
             prior=check_option("prior", self.prior, ("auto", "entry", "column", "row")),
             projection_prior=self._projection_prior(),
             weight_prior=read_prior("weight_prior", self.weight_prior),
-            latent_noise=check_real("latent_noise", self.latent_noise, low=0, open_low=True),
+            latent_noise=self._latent_noise(),
             standardize=check_option("standardize", self.standardize, (True, False)),
             n_init=None if self.n_init == "auto" else check_integer("n_init", self.n_init, low=1),
             max_iter=check_integer("max_iter", self.max_iter, low=1),
@@ -136,6 +136,9 @@ class BayesianReduction(
         return check_integer(
             "n_components", self.n_components, low=1, high=n_features, high_is=high_is
         )
+
+    def _latent_noise(self):
+        return check_real("latent_noise", self.latent_noise, low=0, open_low=True)
 
     def _projection_prior(self):
         if isinstance(self.projection_prior, str):
@@ -160,6 +163,7 @@ class BayesianReduction(
         self.components_ = found.loadings.T.astype(dtype)
         self.loadings_sd_ = found.loadings_sd.T.astype(dtype)
         self.mean_ = found.inputs.mean.astype(dtype)
+        self.latent_noise_ = float(np.sqrt(found.inputs.noise))
         self.relevance_, self.kept_ = found.relevance, found.kept
         self.feature_relevance_ = found.feature_relevance
         self.weights_, self.bias_, self.weights_covariance_ = found.B[1:], found.B[0], found.C
@@ -205,8 +209,7 @@ class BayesianReduction(
     def _latent_covariances(self, X, Z):
         """Covariances (n, q, q) of z given x, whose mean is Z."""
         if self.inference == "gibbs":
-            noise = float(self.latent_noise) ** 2
-            return covariance_of_draws(self._drawn_projections(X), Z, noise)
+            return covariance_of_draws(self._drawn_projections(X), Z, self._inputs.noise)
         fit, q = (self._inputs, self._precisions), Z.shape[1]
         variances = latent_variances(*fit, q, as_data(self._filled(X)))
         if not has_gaps(X):

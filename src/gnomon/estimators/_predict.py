@@ -79,7 +79,10 @@ def fit_head(Z, labels, weights=None, C=HEAD_C) -> ClassHead:
     squares = np.sum((Z - center) ** 2, axis=1)
     length = np.sqrt(np.average(squares, weights=weights)) or 1.0
     model = LogisticRegression(C=C, max_iter=1000)
-    model.fit((Z - center) / length, labels, sample_weight=weights)
+    with warnings.catch_warnings():
+        # That classes are many for the rows is no sign of numbers here.
+        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+        model.fit((Z - center) / length, labels, sample_weight=weights)
     coef, intercept = model.coef_.T / length, model.intercept_
     if coef.shape[1] == 1:
         coef, intercept = coef * [0.0, 1.0], intercept * [0.0, 1.0]

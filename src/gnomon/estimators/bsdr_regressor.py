@@ -11,8 +11,13 @@ from gnomon.estimators._predict import LabelledScore
 from gnomon.estimators._targets import read_targets, require_targets
 from gnomon.linalg.data import has_gaps
 from gnomon.models.bsdr.fit import Problem, fit
+from gnomon.models.bsdr.gibbs import merge_chains
 from gnomon.models.bsdr.outputs import NumberOutputs, mask_of
-from gnomon.models.bsdr.predict import noise_without_gaps, number_variances
+from gnomon.models.bsdr.predict import (
+    noise_without_gaps,
+    number_variances,
+    number_variances_of_draws,
+)
 from gnomon.models.gaussian import filling
 from gnomon.typing import CallbackLike, OutputsLike, RowsLike, SeedLike
 
@@ -60,6 +65,7 @@ class BSDRRegressor(LabelledScore, RegressorMixin, BayesianReduction):
     components_, loadings_sd_ : ndarray of shape (n_components, n_features)
     mean_, feature_relevance_ : ndarray of shape (n_features,)
     n_components_ : int
+    latent_noise_ : float
     relevance_, kept_ : ndarray
         The projection and what of it matters, as in `BSDR`.
     weights_ : ndarray of shape (n_components, n_outputs)
@@ -191,24 +197,42 @@ class BSDRRegressor(LabelledScore, RegressorMixin, BayesianReduction):
             Only if ``return_std``.
         """
         X = self._read(X)
-        Z = np.asarray(self._project(X), dtype=float)
-        y = self.target_mean_ + self.target_scale_ * (Z @ self.weights_ + self.bias_)
+        drawn = self.inference == "gibbs"
+        means = self._means_of_draws(X) if drawn else self._means(X)
+        y = self._shaped(self.target_mean_ + self.target_scale_ * means)
         if not return_std:
-            return self._shaped(y)
-        variances = number_variances(
-            Z,
-            self._latent_covariances(X, Z),
-            np.vstack([self.bias_, self.weights_]),
-            self.weights_covariance_,
-            self.noise_variance_ / self.target_scale_**2,
-        )
-        return self._shaped(y), self._shaped(self.target_scale_ * np.sqrt(variances))
+            return y
+        variances = self._variances_of_draws(X, means) if drawn else self._variances(X)
+        noise = self.noise_variance_ / self.target_scale_**2
+        return y, self._shaped(self.target_scale_ * np.sqrt(variances + noise))
 
     def __sklearn_tags__(self):
         """Several outputs are welcome."""
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+    def _means(self, X):
+        """Standardised outputs (n, c) at the mean projection."""
+        return np.asarray(self._project(X), dtype=float) @ self.weights_ + self.bias_
+
+    def _variances(self, X):
+        """Their variances, less the noise of the outputs."""
+        Z = np.asarray(self._project(X), dtype=float)
+        B, C = np.vstack([self.bias_, self.weights_]), self.weights_covariance_
+        return number_variances(Z, self._latent_covariances(X, Z), B, C, 0.0)
+
+    def _means_of_draws(self, X):
+        """Standardised outputs (n, c), averages over the draws."""
+        P, V = (merge_chains(self.draws_[name]) for name in ("projection", "weights"))
+        coefficients = np.einsum("kqd,kqc->cd", P, V, optimize=True) / len(P)
+        return np.asarray(self._project(X, coefficients), dtype=float) + self.bias_
+
+    def _variances_of_draws(self, X, means):
+        """Their variances, less the noise of the outputs."""
+        V, b = (merge_chains(self.draws_[name]) for name in ("weights", "bias"))
+        noise = float(self.latent_noise) ** 2
+        return number_variances_of_draws(self._drawn_projections(X), V, b, means, noise)
 
     def _keep_units(self, coding, noise_variance):
         """Means and scales of the outputs, and noise variances in their units."""

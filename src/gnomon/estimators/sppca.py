@@ -97,7 +97,7 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
     prior : float, default=0.0
         For "likelihood": precision of a Gaussian prior on the loadings, in units of the mean
         variance of x and of y. Zero is maximum likelihood. Scores of a probit likelihood, which
-        could grow without end, have a precision of 0.1 besides.
+        could grow without end, have a precision of 0.3 besides.
     likelihood : {"gaussian", "probit"}, default="gaussian"
         For "likelihood" and classes, or 0/1 indicators: Gaussian codes as in [1]_, or scores of
         which the largest is the class (for indicators the positive ones are set), the future

@@ -90,6 +90,18 @@ def _summed(scores, are_classes):
     return P.reshape(len(scores), -1, M.shape[1]).sum(axis=0)
 
 
+def number_variances_of_draws(projected, weights, bias, mean, noise):
+    """Variances (n, c) of numbers over draws, around their mean (n, c), less their own noise.
+
+    Scales of projection and weights are known by their product alone, so that the variances of
+    the two, taken as independent, would add up to too much.
+    """
+    total = 0.0
+    for Z, V, b in zip(projected, weights, bias, strict=True):
+        total = total + (Z @ V + b - mean) ** 2
+    return total / len(weights) + noise * np.mean(np.sum(weights**2, axis=1), axis=0)
+
+
 def covariance_of_draws(projected, mean, noise):
     """Covariance (n, q, q) of z over projections (n, q) of many draws, and the latent noise."""
     q, n_draws = mean.shape[1], 0
