@@ -165,10 +165,14 @@ def _summed(pairs):
 
 
 def _longer(own, stored):
-    """Of two rows of a cell the one with more repeats; one without seconds takes the other's."""
+    """Of two rows of a cell the one with more repeats.
+
+    One without seconds takes the other's, and so does one without the values of its splits: those
+    of fewer splits serve a test of ranks as well.
+    """
     if stored is None or own["repeats"] >= stored["repeats"]:
         return own
-    return stored | {"seconds": stored.get("seconds", own["seconds"])}
+    return {name: own[name] for name in ("seconds", "values")} | stored
 
 
 def _beside(row, paper, splits):

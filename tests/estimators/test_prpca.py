@@ -663,8 +663,12 @@ def test_auto_smooths_where_links_join_rows_of_a_kind_and_leaves_permuted_links_
     assert_allclose(without.score(sample.X, links=links), without.score(sample.X))
 
 
-def test_auto_keeps_neighbours_beside_where_links_join_different_kinds(linked):
-    X, links, _ = linked
+def test_auto_keeps_neighbours_beside_where_links_join_different_kinds(rng):
+    kind, community = np.arange(240) % 6, np.arange(240) // 6 % 4
+    X = 2 * rng.standard_normal((6, 24))[kind] + rng.standard_normal((4, 24))[community]
+    X += rng.standard_normal((240, 24))
+    same = np.equal.outer(community, community)
+    links = Links(np.triu(rng.random((240, 240)) < np.where(same, 0.25, 0.001), 1))
     model = PRPCA(2).fit(X, links=links)
     assert model.relation_ == "beside" and model.links_used_
     assert model.told_["smoothed"] > model.told_["content"]

@@ -118,5 +118,13 @@ def test_permuted_links_are_noise_in_20_of_20():
 def test_content_that_tells_nothing_says_nothing_of_links():
     rng = np.random.default_rng(0)
     A = random_graph(100, 4, rng)
-    told = beside.tell_content(A, center(Matrix(rng.normal(size=(100, 10))))[1], 2, rng)
+    told = beside.tell_content(A, center(Matrix(rng.normal(size=(100, 30))))[1], 2, rng)
     assert told.content > 1 and not told.links_are_noise and not told.smoothing_blurs
+
+
+def test_few_columns_are_not_split():
+    rng = np.random.default_rng(0)
+    told = beside.tell_content(
+        random_graph(60, 4, rng), center(Matrix(rng.normal(size=(60, 8))))[1], 2, rng
+    )
+    assert np.isnan(told.content) and told.links_are_noise and not told.smoothing_blurs

@@ -31,6 +31,8 @@ HALF = 0.5
 # Axes by which the two halves of the columns tell one another; with 10 or 50 the verdicts are the
 # same on eleven graphs.
 AXES = 20
+# Fewer columns are not split: halves of a few say little, and depend on how the axes are turned.
+LEAST_COLUMNS = 20
 # Standard errors by which neighbours must tell more than those of permuted links: 8 and more on
 # eleven graphs of text, below 1.5 where the graph was permuted before.
 CLEARLY = 3.0
@@ -100,7 +102,7 @@ class Told(NamedTuple):
 
     Of one half of the columns, told by the other half, as it is and smoothed; and of all, told by
     neighbours, and by those of permuted links; after each two the standard error, over rows, of
-    their difference.
+    their difference. The first three are NaN where there are few columns.
     """
 
     content: float
@@ -117,7 +119,7 @@ class Told(NamedTuple):
         Content that tells nothing even of itself says nothing of links, and has nothing to lose.
         """
         clearly = self.permuted - self.neighbours > CLEARLY * self.links_error
-        return self.content < 1.0 and not clearly
+        return not clearly and not self.content >= 1.0
 
     @property
     def smoothing_blurs(self) -> bool:
@@ -135,18 +137,26 @@ def tell_content(A, centered: Data, power: int, rng) -> Told:
     Links that join rows of a kind take noise out of content, and smoothed it tells more; others
     blur it. Neighbours tell nothing where links are noise.
     """
-    n, d = centered.shape
-    half, order = rng.permutation(d) < d / 2, rng.permutation(n)
-    blur = []
+    (n, d), split = centered.shape, (np.nan, np.nan, np.nan)
+    if d >= LEAST_COLUMNS:
+        split = _tell_halves(A, centered, power, rng)
+    order = rng.permutation(n)
+    B, graphs = _on_leading_axes(centered, d, rng), (A, A[order][:, order])
+    means = (Mixed(neighbour_means(links).astype(centered.dtype), centered) for links in graphs)
+    links = [_left_out_errors(_on_leading_axes(X, d, rng), B) for X in means]
+    return Told(*split, *_compared(*links))
+
+
+def _tell_halves(A, centered, power, rng):
+    """One half of the columns told by the other, as it is and smoothed, each in turn."""
+    d, errors = centered.n_features, []
+    half = rng.permutation(d) < d / 2
     for seen in (half, ~half):
         own, other = Scaled(centered, seen), Scaled(centered, ~seen)
         B = _on_leading_axes(other, d // 2, rng)
         ways = own, filtered(A, own, power)
-        blur.append([_left_out_errors(_on_leading_axes(X, d // 2, rng), B) for X in ways])
-    B, graphs = _on_leading_axes(centered, d, rng), (A, A[order][:, order])
-    means = (Mixed(neighbour_means(links).astype(centered.dtype), centered) for links in graphs)
-    links = [_left_out_errors(_on_leading_axes(X, d, rng), B) for X in means]
-    return Told(*_compared(*np.mean(blur, axis=0)), *_compared(*links))
+        errors.append([_left_out_errors(_on_leading_axes(X, d // 2, rng), B) for X in ways])
+    return _compared(*np.mean(errors, axis=0))
 
 
 def _compared(first, second):
