@@ -431,10 +431,16 @@ def report(folder, options):
             )
     rows.append(_row("all", list(last.values()), first, reasons))
     survivors = [e for e in last.values() if not e["caught"]]
-    rest = [f"{options.number} were drawn (seed {options.seed}), {len(last)} have been run so far."]
-    notes = [*rest, "", "Survivors:", ""] + [
+    notes = [
+        f"{options.number} were drawn (seed {options.seed}), {len(last)} have been run so far,",
+        "each with a part of the tests that reach it: the whole push suite may catch more.",
+        "",
+        "Survivors:",
+        "",
+    ]
+    notes += [
         f"- `{e['file']}` line {e['first']}: `{e['was']}` became `{e['now']}`: "
-        + reasons.get(e["key"], "no test notices it.")
+        + reasons.get(e["key"], f"none of {first[e['key']]['tests']} tests notices it.")
         for e in sorted(survivors, key=lambda e: e["key"])
     ]
     header = ["mutants", "run", "caught when drawn", "caught now", "the same program"]
