@@ -26,18 +26,13 @@ OPTIONS = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "--t
 LEFT_OUT = (".git", ".venv*", "build", "_build", "gallery", "demo", ".*_cache", "__pycache__")
 
 
-def copy_tree(folder) -> Path:
+def copy_tree(folder, root=ROOT) -> Path:
     """The tree as it was when the first measurement began."""
     tree = Path(folder) / "tree"
     if not tree.exists():
-        shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(*LEFT_OUT))
+        left_out = shutil.ignore_patterns(*LEFT_OUT) if root == ROOT else None
+        shutil.copytree(root, tree, ignore=left_out)
     return tree
-
-
-def copy_tests(tree):
-    """The tests of now, for the sources as they were copied."""
-    left_out = shutil.ignore_patterns(*LEFT_OUT)
-    shutil.copytree(ROOT / "tests", tree / "tests", ignore=left_out, dirs_exist_ok=True)
 
 
 def import_libraries():
@@ -139,11 +134,22 @@ def measure_all(folder, tree):
     import_libraries()
     (folder / "lines").mkdir(parents=True, exist_ok=True)
     for file in test_files(tree):
-        out = folder / "lines" / (file.replace("/", ".") + ".json")
-        if out.exists() and json.loads(out.read_text())["hash"] == digest(tree / file):
+        if not is_changed(folder, tree, file):
             continue
+        out = result_of(folder, file)
         if run_in_child(tree, lambda file=file, out=out: measure(file, tree, out)):
             print(f"failed  {file}", flush=True)
+
+
+def result_of(folder, file) -> Path:
+    """Where the result of a file of tests is kept."""
+    return Path(folder) / "lines" / (file.replace("/", ".") + ".json")
+
+
+def is_changed(folder, tree, file) -> bool:
+    """Whether a file of tests has no result, or that of another text."""
+    out = result_of(folder, file)
+    return not out.exists() or json.loads(out.read_text())["hash"] != digest(tree / file)
 
 
 def known(folder) -> dict[str, dict]:
@@ -211,9 +217,7 @@ def main():
             for name, places in share["missed"].items():
                 print("   ", name, *places)
         return
-    tree = copy_tree(folder)
-    copy_tests(tree)
-    measure_all(folder, tree)
+    measure_all(folder, copy_tree(folder))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Rows with 30 % of their values missing: how well the models take them, against column means.
 
     python benchmarks/gaps.py                 models with their gaps, with column means, complete
-    python benchmarks/gaps.py --only digits   one set again, beside what is stored of the others
+    python benchmarks/gaps.py --only digits   one set again, beside what is stored of the others;
+                                              --models BSDR likewise
     python benchmarks/gaps.py --sizes         components of the PPCA that fills gaps
     python benchmarks/gaps.py --copies        draws of a row that a fit of DCAGM sees
 
@@ -40,6 +41,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--only")
+    parser.add_argument("--models", nargs="*", default=list(MODELS), choices=list(MODELS))
     parser.add_argument("--sizes", action="store_true")
     parser.add_argument("--copies", action="store_true")
     asked = parser.parse_args()
@@ -48,15 +50,15 @@ def main():
         if asked.sizes or asked.copies:
             (table_of_sizes if asked.sizes else table_of_copies)(asked.repeats)
         else:
-            table(asked.repeats, asked.only)
+            table(asked.repeats, asked.models, asked.only)
 
 
-def table(repeats, only=None):
+def table(repeats, models, only=None):
     rows = []
     for name, (X, y, q) in sets().items():
-        for model, make in MODELS.items():
+        for model in models:
             if only in (None, name):
-                found = [trial(make, X, y, q, seed) for seed in range(repeats)]
+                found = [trial(MODELS[model], X, y, q, seed) for seed in range(repeats)]
                 rows.append([f"{model}, {name}", *_cells(found)])
                 print(rows[-1], flush=True)
     if only in (None, "diabetes"):

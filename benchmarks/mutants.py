@@ -28,7 +28,17 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from covering import LAYERS, OPTIONS, ROOT, copy_tests, import_libraries, known, run_in_child
+from covering import (
+    LAYERS,
+    OPTIONS,
+    ROOT,
+    copy_tree,
+    import_libraries,
+    is_changed,
+    known,
+    run_in_child,
+    test_files,
+)
 
 # Seconds of tests that a mutant is given beyond those of the mirrored file.
 LIMIT = 25
@@ -209,14 +219,19 @@ def mutated(mutant, tree) -> str:
         return ast.unparse(ast.fix_missing_locations(module))
 
 
-def draw(tree, number, seed) -> list[Mutant]:
-    """So many of all mutants there are, by chance."""
-    every = [
+def every_mutant(tree) -> list[Mutant]:
+    """All there are."""
+    return [
         mutant
         for layer in LAYERS
         for path in sorted((tree / "src" / "gnomon" / layer).rglob("*.py"))
         for mutant in mutants_of(path, tree)
     ]
+
+
+def draw(tree, number, seed) -> list[Mutant]:
+    """So many of all mutants, by chance."""
+    every = every_mutant(tree)
     return random.Random(seed).sample(every, number)  # noqa: S311  no secret
 
 
@@ -229,13 +244,26 @@ def tests_for(mutant, tests, shared) -> list[list[str]]:
     found = {n for n, t in tests.items() if not lines.isdisjoint(t["lines"].get(mutant.file, ()))}
     files = {n.split("::")[0] for n in found} & shared
     found |= {n for n in tests if n.split("::")[0] in files}
-    inside = Path(mutant.file).relative_to("src/gnomon")
-    own = f"tests/{inside.parent.as_posix()}/test_{inside.stem.lstrip('_')}.py"
-    near = sorted(n for n in found if n.startswith((own, mutant.file)))
+    near = sorted(n for n in found if n.startswith((mirrored(mutant), mutant.file)))
     return [by_cost(near, tests), within(by_turns(found - set(near), tests), tests)]
 
 
+def changed_tests(mutant, folder, tree) -> list[str]:
+    """Files of tests written since the measurement: the mirrored one, or those of its folder."""
+    inside = Path(mutant.file).relative_to("src/gnomon").parent
+    changed = [file for file in test_files(tree) if is_changed(folder, tree, file)]
+    own = [file for file in changed if file == mirrored(mutant)]
+    return own or [file for file in changed if Path(file).parent == Path("tests") / inside]
+
+
+def mirrored(mutant) -> str:
+    """The file that has the tests of a file."""
+    inside = Path(mutant.file).relative_to("src/gnomon")
+    return f"tests/{inside.parent.as_posix()}/test_{inside.stem.lstrip('_')}.py"
+
+
 def by_cost(names, tests):
+    """Tests by what they take."""
     return sorted(names, key=lambda name: tests[name]["seconds"])
 
 
@@ -287,9 +315,9 @@ class Chosen:
             self.out.write_text(words)
 
     def pytest_collection_modifyitems(self, items):
-        items[:] = sorted(
-            (i for i in items if i.nodeid in self.rank), key=lambda i: self.rank[i.nodeid]
-        )
+        if any("::" in name for name in self.rank):
+            chosen = (item for item in items if item.nodeid in self.rank)
+            items[:] = sorted(chosen, key=lambda item: self.rank[item.nodeid])
 
     def pytest_collectreport(self, report):
         if report.failed:
@@ -297,7 +325,8 @@ class Chosen:
 
     def pytest_runtest_logstart(self, nodeid, location):
         self.at = nodeid
-        signal.setitimer(signal.ITIMER_PROF, 10 + 10 * self.tests[nodeid]["seconds"])
+        lasts = self.tests[nodeid]["seconds"] if nodeid in self.tests else 2.0
+        signal.setitimer(signal.ITIMER_PROF, 10 + 10 * lasts)
 
     def pytest_runtest_logreport(self, report):
         if report.failed:
@@ -349,11 +378,11 @@ def results(folder) -> list[dict]:
 
 def to_run(folder, options) -> list[Mutant]:
     """Drawn mutants that have no result; for ``wider`` and ``again`` those that survived."""
-    drawn = draw(folder / "tree", options.number, options.seed)
-    before = results(folder)
-    if options.again:
-        copy_tests(folder / "tree")
+    drawn, before = draw(folder / "tree", options.number, options.seed), results(folder)
     done = {e["key"] for e in before if e["caught"] or not (options.again or options.wider)}
+    if options.again:
+        survived = {e["key"] for e in before} - done
+        return [m for m in every_mutant(ROOT) if m.key in survived]
     # Estimators last: their tests see all the others too.
     return sorted((m for m in drawn if m.key not in done), key=lambda m: "estimators" in m.file)
 
@@ -364,10 +393,13 @@ def run_all(folder, options):
     part, parts = map(int, options.part.split("/"))
     shared = files_that_share(folder / "tree")
     with tempfile.TemporaryDirectory() as place:
-        tree = shutil.copytree(folder / "tree", Path(place) / "tree")
+        tree = copy_tree(place, ROOT if options.again else folder / "tree")
         for mutant in to_run(folder, options)[part - 1 :: parts]:
             tests = known(folder)
-            turns = tests_for(mutant, tests, shared)
+            if options.again:
+                turns = [changed_tests(mutant, folder, tree)]
+            else:
+                turns = tests_for(mutant, tests, shared)
             began = sum(os.times()[:4])
             caught = run(mutant, tree, tests, turns)
             entry = mutant._asdict() | {"key": mutant.key, "caught": caught}
@@ -378,7 +410,7 @@ def run_all(folder, options):
             print(f"{caught or 'SURVIVED':60.60}  {mutant.first}  {mutant.key}", flush=True)
 
 
-def report(folder):
+def report(folder, options):
     """Shares by layer and by kind, and the survivors with what is known of them."""
     from measure import write
 
@@ -398,12 +430,13 @@ def report(folder):
             )
     rows.append(_row("all", list(last.values()), first, reasons))
     survivors = [e for e in last.values() if not e["caught"]]
-    notes = ["Survivors:", ""] + [
+    rest = [f"{options.number} were drawn (seed {options.seed}), {len(last)} have been run so far."]
+    notes = [*rest, "", "Survivors:", ""] + [
         f"- `{e['file']}` line {e['first']}: `{e['was']}` became `{e['now']}`: "
         + reasons.get(e["key"], "no test notices it.")
         for e in sorted(survivors, key=lambda e: e["key"])
     ]
-    header = ["mutants", "drawn", "caught when drawn", "caught now", "the same program"]
+    header = ["mutants", "run", "caught when drawn", "caught now", "the same program"]
     write("mutants", "Changes of one place that the push tests notice", header, rows, notes)
 
 
@@ -427,7 +460,7 @@ def main():
     options = parser.parse_args()
     folder = options.folder.resolve()
     if options.report:
-        return report(folder)
+        return report(folder, options)
     run_all(folder, options)
 
 

@@ -208,15 +208,21 @@ def run_case(name, kind, size) -> dict:
 
 
 def main():
-    """All cases; what is done is written after each."""
+    """Cases; what is done is written after each, beside those that are not run again."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--simulations", type=int, default=1000)
-    simulations = parser.parse_args().simulations
-    record = {"draws": N_DRAWS, "rounds": N_ROUNDS, "cases": [], "machine": measure.machine()}
-    for (name, kind), share in CASES.items():
-        record["cases"].append(run_case(name, kind, int(share * simulations)))
-        print(json.dumps(record["cases"][-1]), flush=True)
-        (measure.RESULTS / "sbc_bsdr.json").write_text(json.dumps(record, indent=1) + "\n")
+    names = {f"{name}/{kind}": (name, kind) for name, kind in CASES}
+    parser.add_argument("--cases", nargs="*", default=list(names), choices=list(names))
+    options = parser.parse_args()
+    path = measure.RESULTS / "sbc_bsdr.json"
+    cases = json.loads(path.read_text())["cases"] if path.exists() else []
+    found = {(case["outputs"], case["prior"]): case for case in cases}
+    for key in map(names.get, options.cases):
+        found[key] = run_case(*key, int(CASES[key] * options.simulations))
+        print(json.dumps(found[key]["quantities"]), flush=True)
+        record = {"draws": N_DRAWS, "rounds": N_ROUNDS, "machine": measure.machine()}
+        record["cases"] = [found[key] for key in CASES if key in found]
+        path.write_text(json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -70,7 +70,7 @@ myst_heading_anchors = 4
 nb_execution_mode = "cache"
 nb_execution_in_temp = True
 nb_execution_raise_on_error = True
-nb_execution_timeout = 180
+nb_execution_timeout = 600
 # Packages for cells ask for other versions of pandas than some machines have.
 nb_execution_excludepatterns = [] if find_spec("scanpy") else ["guides/cells.md"]
 nb_merge_streams = True
@@ -110,8 +110,6 @@ html_js_files = ["equations.js"]
 html_show_sourcelink = False
 html_theme_options = {
     "show_toc_level": 2,
-    # Tables of the papers need the room of the bar on the right.
-    "secondary_sidebar_items": {"**": ["page-toc"], "reproduction/*": []},
     "navigation_with_keys": False,
     "header_links_before_dropdown": 7,
     "footer_start": ["copyright"],
@@ -183,8 +181,15 @@ def quote_attributes(app, what, name, obj, options, lines):
             lines[i] = head + colon + re.sub(r"(?<![`\w])(\w+_)(?![`\w])", r"``\1``", kind)
 
 
+def widen_reproduction(app, pagename, templatename, context, doctree):
+    """Give the tables of the papers the room of the bar on the right."""
+    if pagename.startswith("reproduction/"):
+        context["meta"] = (context.get("meta") or {}) | {"html_theme.sidebar_secondary.remove": ""}
+
+
 def setup(app):
     """Connect the hooks above."""
+    app.connect("html-page-context", widen_reproduction)
     app.connect("source-read", link_citations)
     app.connect("autodoc-skip-member", skip_inherited)
     app.connect("autodoc-process-docstring", quote_attributes, priority=400)

@@ -3,7 +3,8 @@
     python docs/floors.py > floors.txt                as constraints for pip or uv
     python docs/floors.py --run floor                 the push suite in this environment, noted
 
-Packages that only the tests need are not held: what is promised is what users install.
+What is promised is what users install; packages that only the tests need are held where newer
+ones do not go with these.
 `make test-versions` builds both environments and notes them in benchmarks/results/versions.json.
 """
 
@@ -22,6 +23,9 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "versions.json"
 # Of a requirement: its name, perhaps what is asked of it in brackets, and its least version.
 REQUIREMENT = re.compile(r"([A-Za-z0-9_.-]+)(\[[^\]]*\])?>=([0-9.]+)$")
+# Packages of the same time: newer ones warn in the oldest matplotlib, typer and scikit-learn, and
+# data frames of polars have another protocol than that scikit-learn reads.
+BESIDE = {"pyparsing": "3.2.0", "click": "8.2.1", "pytest": "8.4.0", "polars": "1.20.0"}
 COUNTS = re.compile(r"(\d+) (passed|failed|skipped|error)")
 
 
@@ -74,7 +78,7 @@ def main():
     options = parser.parse_args()
     if options.run:
         sys.exit(run(options.run))
-    for name, least in floors().items():
+    for name, least in (floors() | BESIDE).items():
         print(f"{name}=={least}")
 
 

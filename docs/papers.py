@@ -55,7 +55,7 @@ prior, 5.3 | Gaussian prior on the loadings: `prior=` | models.sppca.em.penalty 
 noise per output, 3.2 | `noise="per_output"` | models.sppca.statistics.free_levels | tests/models/sppca/test_statistics.py::test_levels_are_mean_squares_of_what_is_learnt_together
 probit or logistic likelihood of classes (future work) | `likelihood="probit"`, by expectation propagation | models.sppca.probit.e_step | tests/models/sppca/test_probit.py::test_the_objective_is_the_density_of_rows_and_the_probability_of_classes
 missing entries, 3.1 | gaps in x and y | models.sppca.gaps.maximise | tests/models/sppca/test_gaps.py::test_the_objective_is_the_density_of_what_is_observed
-mixtures, 3.1 | mixtures of PPCA | | (not built: another model, not a part of SPPCA's equations)
+mixtures, 3.1 | mixtures of PPCA | | (not built: an M-step is PPCA with the responsibilities as weights, but starts, empty parts, their number, gaps, uncertainty of a map with several charts make another estimator, not a part of SPPCA's equations)
 Figure 2 | toy: classes apart along a direction of small variance | models.strength.clusters.cluster_shares | tests/models/strength/test_clusters.py::test_the_direction_that_splits_unlabelled_rows_is_found_from_four_labels
 Table 1 | data sets | benchmarks/papers/data.py | benchmarks/results/papers/YYTKW06.json
 Tables 2, 3 | error rates and F1 | benchmarks/papers/yytkw06.py | benchmarks/results/papers/YYTKW06.json
@@ -86,7 +86,10 @@ Figure 3 | political books in two dimensions | benchmarks/prpca_figures.py | ben
 Figures 4, 5 | accuracy against PCA and others | benchmarks/papers/lyz09.py | benchmarks/results/papers/LYZ09.json
 Table 3 | political books, area under the curve | benchmarks/papers/lyz09.py | benchmarks/results/papers/LYZ09.json
 missing values (future work) | gaps in content | models.relational.gaps.fit_with_gaps | tests/models/relational/test_gaps.py::test_the_bound_never_falls
-Bayesian PRPCA (future work) | priors on the loadings | | (not built; the number of learnt axes is found by held-out rows instead)
+Bayesian PRPCA (future work) | a prior on each loading, the number of components: `prior="ard"` | models.gaussian.bayesian.maximise | tests/models/gaussian/test_bayesian.py::test_the_planted_number_is_found_in_20_of_20_relational_samples
+Bayesian PRPCA with missing values | the bound with a factor of the gaps | models.gaussian.bayesian.maximise_with_gaps | tests/models/gaussian/test_bayesian.py::test_with_gaps_the_planted_number_is_found_and_the_bound_never_falls
+new nodes, 4.2 | projection of nodes unseen in the fit, all relations | estimators.prpca.PRPCA | benchmarks/results/prpca_nodes.json
+another precision, 4.1.1 | `fit(X, delta=...)` | models.relational.paper.root_of | tests/models/relational/test_paper.py::test_the_root_of_a_sparse_precision_squares_to_it
 other networks (future work) | any weighted graph | estimators.links.Links | tests/estimators/test_links.py::test_weights_are_used_as_given_and_the_largest_of_a_repeated_pair_counts
 """),
     "[PGK07], DCA-GM and SDCA-GM": items("""
@@ -108,7 +111,7 @@ metric, 5 | the average covariance of the classes: `metric="within"` | models.dc
 posterior classifier, 5 | `predict`, `predict_proba` | models.dcagm.mixture.class_densities | tests/estimators/test_dcagm.py::test_probabilities_sum_to_one_and_agree_with_labels
 lambda_2 by cross-validation (future work) | `unlabelled_weight="auto"` | models.dcagm.weights.choose_weights | tests/models/dcagm/test_weights.py::test_the_default_stays_unless_another_value_is_clearly_better
 larger data (future work) | linear in the rows; batches | models.dcagm.batches.epoch | tests/models/dcagm/test_batches.py::test_batches_gain_more_than_half_of_what_all_rows_gain
-cannot-link pairs (future work) | rows of different classes | | (not built: a pair is a sum over pairs of classes, which the objective takes, but EM is then no sum over groups)
+cannot-link pairs (future work) | rows of different classes: `fit(..., cannot_link=...)`, in the objective of the projection; EM takes the rows as unlabelled | models.dcagm.rows.pairs_apart | tests/models/dcagm/test_rows.py::test_pairs_apart_are_the_sum_over_different_classes
 as printed | objective, start, EM, conjugate gradients and metric: `objective="paper"` | models.dcagm.fit.solve | tests/models/dcagm/test_fit.py::test_as_printed_the_start_is_lda_and_rca_and_the_end_is_the_last_state
 Figure 1 | wine with a fifth of the labels | benchmarks/dcagm_accuracy.py | benchmarks/results/dcagm_accuracy.json
 Figure 2 | accuracies on six sets | benchmarks/dcagm_accuracy.py | benchmarks/results/dcagm_accuracy.json

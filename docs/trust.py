@@ -43,7 +43,7 @@ LIMITS = (
     (
         "variational BSDR",
         'loadings are far less sure than `loadings_sd_` says; take `inference="gibbs"` where '
-        "they matter. Predictions and latent variables of rows suffer little",
+        "they matter. Predictions and latent variables of rows suffer far less",
     ),
     (
         '`PRPCA(relation="filter")`',
@@ -249,27 +249,22 @@ def of_scikit_learn():
 
 def mutants():
     """Lines broken one at a time."""
-    title, found = "## Would the suite notice a broken line?\n\n", read("mutants")
-    if found is None:
-        return title + NOT_RUN.format("benchmarks/mutants.py")
-    return title + "\n\n".join([*_lines(found), "`benchmarks/mutants.py`."])
+    title = "## Would the suite notice a broken line?\n\n"
+    return title + written("mutants", "benchmarks/mutants.py")
 
 
 def faults():
     """Kills, full disks, lost workers."""
-    title, found = "## Does a fit survive what may happen to it?\n\n", read("faults")
+    title = "## Does a fit survive what may happen to it?\n\n"
+    return title + written("faults", "benchmarks/faults.py")
+
+
+def written(name, script):
+    """A result that is a table already."""
+    found = read(name)
     if found is None:
-        tests = (
-            "`tests/estimators/test_faults.py`, `tests/tools/test_faults.py` and `test_hostile.py`"
-        )
-        return f"{title}Tests that kill fits, fill disks and damage files are in {tests}; there is no record of a run beside them here."
-    return title + "\n\n".join(_lines(found))
-
-
-def _lines(found):
-    """A result of unknown shape: its plain values, as a table."""
-    plain = [(k, v) for k, v in found.items() if isinstance(v, str | int | float)]
-    return [table(("what", "found"), plain)]
+        return NOT_RUN.format(script)
+    return f"{table(found['header'], found['rows'])}\n\n{ran(script, found['machine'])}"
 
 
 def versions():

@@ -11,7 +11,6 @@ tests of ranks, and the versions that made it.
 import argparse
 import json
 import platform
-import re
 import time
 from collections import defaultdict
 from datetime import UTC, datetime
@@ -144,10 +143,16 @@ def in_order(key):
 
 
 def written(summary):
-    """The summary as text: a line for every row."""
+    """The summary as text: a line for every row and for every confusion matrix."""
     rows = ",\n ".join(json.dumps(row) for row in summary["rows"])
-    text = json.dumps(summary | {"rows": ["ROWS"]}, indent=1)
-    return re.sub(r'\[\s*"ROWS"\s*\]', lambda _: f"[\n {rows}]", text) + "\n"
+    tables = ",\n ".join(f"{json.dumps(k)}: {json.dumps(t)}" for k, t in _tables(summary))
+    text = json.dumps(summary | {"rows": "ROWS", "confusions": "TABLES"}, indent=1)
+    text = text.replace('"ROWS"', f"[\n {rows}]", 1)
+    return text.replace('"TABLES"', "{" + tables + "}", 1) + "\n"
+
+
+def _tables(summary):
+    return summary.get("confusions", {}).items()
 
 
 def _summed(pairs):
@@ -160,10 +165,14 @@ def _summed(pairs):
 
 
 def _longer(own, stored):
-    """Of two rows of a cell the one with more repeats; one without seconds takes the other's."""
+    """Of two rows of a cell the one with more repeats.
+
+    One without seconds takes the other's, and so does one without the values of its splits: those
+    of fewer splits serve a test of ranks as well.
+    """
     if stored is None or own["repeats"] >= stored["repeats"]:
         return own
-    return stored | {"seconds": stored.get("seconds", own["seconds"])}
+    return {name: own[name] for name in ("seconds", "values")} | stored
 
 
 def _beside(row, paper, splits):

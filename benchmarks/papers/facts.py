@@ -28,6 +28,7 @@ def yytkw06(rows):
         "lda": below(rows, "LDA"),
         "pca": below(rows, "PCA"),
         "checks": checks(rows),
+        "marked": kept_values(rows),
         "toy": toy(rows),
     }
 
@@ -228,6 +229,16 @@ def checks(rows):
         cells = " | ".join(f"{own[q]:.3f}" for q in SIZES)
         lines.append(f"| {data} | {method} | {cells} |")
     return "\n".join(lines) if part else NOT_MEASURED
+
+
+def kept_values(rows):
+    """Sets of Table 2 with the values of splits, and the least number of them."""
+    found = {}
+    for row in rows:
+        if row["table"] == "Table 2" and row["method"] in ("PCA", "LDA", "PLS", "SPPCA", "S2PPCA"):
+            found.setdefault(row["data"], []).append(len(row.get("values", ())))
+    kept = {name: min(counts) for name, counts in found.items() if min(counts) > 1}
+    return ", ".join(f"{name} {least}" for name, least in kept.items()) or NOT_MEASURED
 
 
 def toy(rows):

@@ -141,8 +141,16 @@ def drawn(paper, rows):
     for layout in LAYOUTS[paper]():
         held = [row for row in rows if layout.holds(row)]
         if held:
-            parts.append(f"### {layout.title}\n\n{grid(held, layout)}\n\n")
+            title = f"### {layout.title} ({splits(held)})"
+            parts.append(f"{title}\n\n{grid(held, layout)}\n\n")
     return "".join(parts)
+
+
+def splits(rows):
+    """How many splits the cells are means of."""
+    least, most = (pick(row["repeats"] for row in rows) for pick in (min, max))
+    word = "split" if most == 1 else "splits"
+    return f"{most} {word}" if least == most else f"{least} to {most} {word}"
 
 
 def grid(rows, layout):

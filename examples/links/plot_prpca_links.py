@@ -36,7 +36,7 @@ links = Links(np.triu(rng.random((n, n)) < np.where(same, 0.06, 0.002), 1))
 # The same rows by four maps, with their links.
 models = {
     "PPCA, without links": PPCA(2),
-    'PRPCA, relation="paper"': PRPCA(2, projection="smoothed"),
+    'PRPCA, relation="paper"': PRPCA(2, relation="paper", projection="smoothed"),
     'PRPCA, relation="filter"': PRPCA(2, relation="filter"),
     'PRPCA, relation="learnt"': PRPCA(2, relation="learnt", random_state=0),
 }

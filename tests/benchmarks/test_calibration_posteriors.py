@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
@@ -231,4 +232,5 @@ def test_the_variational_posterior_of_loadings_is_too_narrow():
 @pytest.mark.parametrize("relation", ["paper", "filter", "learnt"])
 @pytest.mark.slow
 def test_filled_values_of_linked_rows_are_covered(relation):
-    assert coverage.run(partial(coverage.imputed_linked, relation, 300), 5)["exact"]
+    found = coverage.run(partial(coverage.imputed_linked, relation, 300), 5)["shares"]
+    assert_allclose(found, coverage.LEVELS, atol=0.04)

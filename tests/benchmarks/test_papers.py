@@ -123,8 +123,9 @@ def test_a_star_needs_every_rank_sum_test(rng):
 
 def test_sizes_stand_in_numerical_order_in_the_layout_of_a_figure():
     row = {"table": "Figure 4", "data": "cora_ds", "method": "PCA", "measure": "accuracy"}
-    rows = [row | {"size": size, "ours": size / 100} for size in (10, 5, 20)]
+    rows = [row | {"size": q, "ours": q / 100, "repeats": 2 + q % 2} for q in (10, 5, 20)]
     text = layouts.drawn("LYZ09", rows)
+    assert "(2 to 3 splits)" in text
     assert "| | 5 | 10 | 20 |" in text
     assert "| cora_ds, PCA | 0.050 | 0.100 | 0.200 |" in text
 

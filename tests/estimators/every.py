@@ -17,10 +17,12 @@ SMALL = {"n_chains": 2, "n_draws": 50, "n_warmup": 20}
 LINKED = ("PRPCA",)
 # t-SNE of a map is a picture of it and no model: a rounding may lay it out in another way.
 PICTURES = ("NeighbourLayout",)
-# Options that only this value of another one reads.
+# Options that are read only with these values of others.
+OF_LIKELIHOOD, OF_PAPER = {"supervision": "likelihood"}, {"relation": "paper"}
 READ_WITH = {
-    "SPPCA": {"supervision": "likelihood", "of": ("solver", "noise", "target_mean", "likelihood")},
-    "PRPCA": {"relation": "paper", "of": ("solver", "projection")},
+    "SPPCA": dict.fromkeys(("solver", "noise", "target_mean", "likelihood"), OF_LIKELIHOOD),
+    "PRPCA": dict.fromkeys(("solver", "projection", "prior"), OF_PAPER)
+    | {"n_components": OF_PAPER | {"prior": "ard"}},
 }
 
 
@@ -53,12 +55,11 @@ def options(kind) -> dict[str, list[str]]:
 def variants(kind) -> dict[str, dict]:
     """Parameters by name: the default, and every option in turn."""
     found: dict[str, dict] = {kind.__name__: {}}
-    base = dict(READ_WITH.get(kind.__name__, {"of": ()}))
-    owned = base.pop("of")
+    needed = READ_WITH.get(kind.__name__, {})
     for name, words in options(kind).items():
         default = inspect.signature(kind).parameters[name].default
         for word in set(words) - {default}:
-            chosen = base | {name: word} if name in owned else {name: word}
+            chosen = needed.get(name, {}) | {name: word}
             found[", ".join([kind.__name__, *(f"{k}={v}" for k, v in chosen.items())])] = chosen
     return dict(sorted(found.items()))
 

@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -125,3 +127,13 @@ def test_chunks_are_of_classes():
     model = SPPCA(2).fit(X, labels, weights, chunks=chunks)
     expected = SPPCA(2).fit(X[1:], labels[1:], chunks=chunks[1:])
     assert_allclose(model.transform(X), expected.transform(X))
+
+
+def test_a_row_with_a_label_of_its_own_keeps_it_whatever_its_chunk():
+    """Of any class, the first too: only labels that were passed on are doubted."""
+    X, y, labels, chunks = chunked()
+    X[:30] += 5 * np.eye(12)[y[:30]]
+    X[0] = X[7]  # labelled as class 0, and like class 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SPPCA(2, supervision=0.5).fit(X, labels, chunks=chunks)

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gnomon import DCAGM, chunks_from_pairs
+from gnomon import DCAGM, Links, chunks_from_pairs
 from gnomon.inference.callbacks import Checkpoint
 from gnomon.linalg.blocks import Blocks
 from gnomon.linalg.data import Matrix
@@ -514,3 +514,69 @@ def test_a_killed_fit_goes_on_from_its_checkpoint_to_the_same_bits(partly, tmp_p
 def test_a_checkpoint_holds_one_start(partly, tmp_path):
     with pytest.raises(ValueError, match=r"n_init == 2.*callback is a checkpoint"):
         DCAGM(n_init=2, callback=Checkpoint(tmp_path / "fit")).fit(*partly)
+
+
+def rows_apart(seed):
+    """Two classes along one of ten columns, three labels each, and pairs of different classes."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, 160)
+    X = rng.standard_normal((160, 10))
+    X[:, 0] += 3 * y
+    labels = np.full(160, -1)
+    for c in (0, 1):
+        labels[rng.choice(np.flatnonzero(y == c), 3, replace=False)] = c
+    free = np.flatnonzero(labels < 0)
+    pairs = np.column_stack([rng.choice(free[y[free] == c], 60) for c in (0, 1)])
+    return X, y, labels, pairs
+
+
+def test_pairs_of_different_classes_help_rows_that_are_in_none():
+    gains = []
+    for seed in range(3):
+        X, y, labels, pairs = rows_apart(seed)
+        hidden = np.setdiff1d(np.flatnonzero(labels < 0), pairs)
+        apart = Links.from_edges(pairs, n_nodes=len(X))
+        scores = [
+            DCAGM(1).fit(X, labels, cannot_link=graph).score(X[hidden], y[hidden])
+            for graph in (None, apart)
+        ]
+        gains.append(scores[1] - scores[0])
+    assert np.mean(gains) > 0.1
+
+
+def test_pairs_are_named_by_nodes_and_rows_without_weight_have_none():
+    X, _, labels, pairs = rows_apart(0)
+    apart = Links.from_edges(pairs, n_nodes=len(X))
+    order = np.random.default_rng(0).permutation(len(X))[:120]
+    order = np.append(order, np.setdiff1d(np.flatnonzero(labels >= 0), order))
+    part = DCAGM(1).fit(X[order], labels[order], cannot_link=apart, sample_index=order)
+    same = DCAGM(1).fit(X[order], labels[order], cannot_link=apart.subset(order))
+    same_fit(part, same, rtol=0)
+    weights = np.isin(np.arange(len(X)), order).astype(float)
+    weighted = DCAGM(1).fit(X, labels, cannot_link=apart, sample_weight=weights)
+    assert_allclose(np.abs(weighted.components_), np.abs(part.components_), rtol=1e-4, atol=1e-6)
+    holes = np.where(np.random.default_rng(1).random(X.shape) < 0.05, np.nan, X)
+    assert DCAGM(1).fit(holes, labels, cannot_link=apart).converged_
+
+
+def test_pairs_survive_the_choice_of_the_size():
+    y = np.arange(40) % 2
+    X = np.random.default_rng(0).standard_normal((40, 3)) + 2 * y[:, None]
+    apart = Links.from_edges([(i, i + 1) for i in range(20, 39)], n_nodes=40)
+    labels = np.where(np.arange(40) < 20, y, -1)
+    model = DCAGM("auto").fit(X, labels, cannot_link=apart)
+    again = DCAGM(model.n_components_).fit(X, labels, cannot_link=apart.adjacency)
+    same_fit(model, again, rtol=0)
+
+
+@pytest.mark.parametrize("what", ["label", "chunk"])
+def test_pairs_that_labels_or_chunks_deny_are_refused(what):
+    X, _, labels, _ = rows_apart(0)
+    first, second = np.flatnonzero(labels == (1 if what == "label" else -1))[:2]
+    chunks = np.full(len(X), -1)
+    if what == "chunk":
+        chunks[[first, second]] = 0
+    apart = Links.from_edges([(first, second)], n_nodes=len(X))
+    message = f"cannot_link joins rows {first} and {second}, which have one {what}"
+    with pytest.raises(ValueError, match=message):
+        DCAGM(1).fit(X, labels, chunks=chunks, cannot_link=apart)

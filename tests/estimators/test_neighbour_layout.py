@@ -135,3 +135,10 @@ def test_a_model_without_labels_can_be_laid_out():
     X, _ = load_digits(return_X_y=True)
     Z = PPCA(8).fit_transform(X[:150])
     assert trustworthiness(Z, NeighbourLayout().fit_transform(Z), n_neighbors=5) > 0.9
+
+
+def test_two_rows_are_enough_for_a_layout():
+    Z = NeighbourLayout().fit_transform(np.array([[0.0, 1.0, 2.0], [1.0, 1.0, 0.0]]))
+    assert Z.shape == (2, 2) and np.isfinite(Z).all()
+    with pytest.raises(ValueError, match="minimum of 2"):
+        NeighbourLayout().fit(np.ones((1, 3)))

@@ -23,7 +23,11 @@ from gnomon.linalg.blocks import Blocks
 from gnomon.linalg.data import Matrix
 
 SOLVERS = ["auto", "moments", "dual", "subspace", "em"]
-VARIANTS = [PPCA(solver=solver) for solver in SOLVERS] + [PPCA("auto"), PPCA(0.8)]
+VARIANTS = [PPCA(solver=solver) for solver in SOLVERS] + [
+    PPCA("auto"),
+    PPCA(0.8),
+    PPCA("auto", prior="ard"),
+]
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -468,3 +472,21 @@ def test_a_fit_forgets_the_parts_before_it(rng):
     model = PPCA(1).partial_fit(X).fit(X)
     assert not hasattr(model, "moments_")
     assert model.partial_fit(X).moments_.n_rows == 20
+
+
+def test_the_prior_finds_the_number_of_components_and_the_maximum_of_its_bound(rng):
+    X = rng.standard_normal((80, 3)) @ rng.standard_normal((3, 10)) * 2
+    X += rng.standard_normal(X.shape)
+    model = PPCA("auto", prior="ard").fit(X)
+    assert model.n_components_ == 3 and not hasattr(model, "log_likelihood_")
+    assert PPCA(2, prior="ard").fit(X).n_components_ == 2
+    weights = rng.integers(0, 3, 80)
+    repeated = PPCA("auto", prior="ard").fit(np.repeat(X, weights, axis=0))
+    weighted = PPCA("auto", prior="ard").fit(X, sample_weight=weights)
+    assert_allclose(weighted.objective_, repeated.objective_)
+    assert_allclose(weighted.get_covariance(), repeated.get_covariance(), atol=1e-6)
+
+
+def test_a_share_of_the_variance_is_not_for_the_prior(rng):
+    with pytest.raises(ValueError, match="with prior='ard' accepted are integers"):
+        PPCA(0.9, prior="ard").fit(rng.standard_normal((20, 4)))

@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -11,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gnomon import PPCA, PRPCA, Links
+from gnomon.datasets import make_linked
 from gnomon.linalg import graph
 from gnomon.linalg.data import Matrix
 from gnomon.models.relational import rounds
@@ -21,6 +24,8 @@ VARIANTS = [
     PRPCA(projection="smoothed", relation="paper"),
     PRPCA(relation="filter"),
     PRPCA(relation="learnt"),
+    PRPCA(),
+    PRPCA("auto", prior="ard", relation="paper"),
 ]
 
 
@@ -144,7 +149,13 @@ def test_smoothed_projection_sums_over_neighbours(linked):
 
 
 @pytest.mark.parametrize(
-    "options", [dict(relation="filter"), dict(projection="smoothed"), dict(relation="learnt")]
+    "options",
+    [
+        {"relation": "filter"},
+        {"relation": "paper", "projection": "smoothed"},
+        {"relation": "learnt"},
+        {"relation": "beside"},
+    ],
 )
 def test_the_ways_to_name_the_graph_agree(linked, options):
     X, links, _ = linked
@@ -464,8 +475,8 @@ def test_degenerate_graphs_say_nothing_of_random_content(rng, name):
 @pytest.mark.parametrize(
     ("options", "A"),
     [
-        (dict(gamma=0.0), [[0, 1], [1, 0]]),
-        (dict(gamma=0.0, solver="em"), [[0, 1], [1, 0]]),
+        (dict(relation="paper", gamma=0.0), [[0, 1], [1, 0]]),
+        (dict(relation="paper", gamma=0.0, solver="em"), [[0, 1], [1, 0]]),
         (dict(relation="filter"), [[0, 1], [1, 0]]),
         (dict(relation="filter", power=1), 1 - np.eye(30)),
     ],
@@ -633,3 +644,99 @@ def test_a_precision_that_cannot_be_one_is_refused(rng, delta, options, word):
     model = PRPCA(2, **({"relation": "paper"} | options))
     with pytest.raises(ValueError, match=word):
         model.fit(rng.standard_normal((N, D)), delta=delta)
+
+
+def test_auto_smooths_where_links_join_rows_of_a_kind_and_leaves_permuted_links_aside():
+    sample = make_linked(300, random_state=0)
+    model = PRPCA(2).fit(sample.X, links=Links(sample.adjacency))
+    same = PRPCA(2, relation="filter").fit(sample.X, links=Links(sample.adjacency))
+    assert model.links_used_ and model.relation_ == "filter"
+    links = Links(sample.adjacency)
+    assert_allclose(model.transform(sample.X, links=links), same.transform(sample.X, links=links))
+    order = np.random.default_rng(0).permutation(300)
+    without = PRPCA(2).fit(sample.X, links=links.subset(order))
+    assert not without.links_used_ and without.relation_ == "none"
+    Z = PPCA(2).fit_transform(sample.X)
+    assert_allclose(
+        gram(without.transform(sample.X, links=links.subset(order))), gram(Z), atol=1e-8
+    )
+    assert_allclose(without.score(sample.X, links=links), without.score(sample.X))
+
+
+def test_auto_keeps_neighbours_beside_where_links_join_different_kinds(rng):
+    kind, community = np.arange(240) % 6, np.arange(240) // 6 % 4
+    X = 2 * rng.standard_normal((6, 24))[kind] + rng.standard_normal((4, 24))[community]
+    X += rng.standard_normal((240, 24))
+    same = np.equal.outer(community, community)
+    links = Links(np.triu(rng.random((240, 240)) < np.where(same, 0.25, 0.001), 1))
+    model = PRPCA(2).fit(X, links=links)
+    assert model.relation_ == "beside" and model.links_used_
+    assert model.told_["smoothed"] > model.told_["content"]
+    assert model.neighbour_components_.shape == model.components_.shape
+    assert np.isfinite(model.score(X, links=links))
+    again = model.set_params(relation="filter").fit(X, links=links)
+    assert not hasattr(again, "neighbour_weight_") and not hasattr(again, "told_")
+
+
+def test_beside_takes_gaps_filled_and_rows_with_links_alone(linked):
+    X, links, _ = linked
+    holes = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
+    with pytest.warns(UserWarning, match="PPCA fills"):
+        model = PRPCA(2, relation="beside").fit(holes, links=links)
+    whole = PRPCA(2, relation="beside").fit(X, links=links)
+    Z = model.transform(holes, links=links)
+    assert np.all(np.isfinite(Z))
+    shares = np.linalg.svd(np.linalg.qr(Z)[0].T @ np.linalg.qr(whole.transform(X, links=links))[0])
+    assert shares.S.min() > 0.9
+    alone = np.full((1, D), np.nan)
+    pairs = [(240, 0), (240, 1), (240, 2)]
+    new = whole.transform(alone, links=Links.from_edges(pairs, n_nodes=241), sample_index=[240])
+    assert np.all(np.isfinite(new)) and np.abs(new).max() > 0
+
+
+def test_the_planted_number_of_components_is_found_with_links_and_gaps():
+    rng = np.random.default_rng(0)
+    links = path(N)
+    R = links.adjacency.toarray() + np.eye(N)
+    L = np.linalg.cholesky(np.linalg.inv(R @ R + 0.1 * np.eye(N)))
+    W = np.linalg.qr(rng.standard_normal((D, 2)))[0] * [4, 6]
+    X = L @ (rng.standard_normal((N, 2)) @ W.T + rng.standard_normal((N, D))) + 3
+    bayesian = {"prior": "ard", "relation": "paper", "gamma": 0.1}
+    for rows in (X, np.where(rng.random(X.shape) < 0.1, np.nan, X)):
+        model = PRPCA("auto", **bayesian).fit(rows, links=links)
+        assert model.n_components_ == 2 and model.converged_
+        assert np.all(model.prior_variances_ > 0)
+        assert model.transform(rows, links=links).shape == (N, 2)
+    at_most = PRPCA(1, **bayesian).fit(X, links=links)
+    assert at_most.n_components_ == 1
+
+
+def test_without_links_the_prior_makes_bayesian_pca(rng):
+    X = rng.standard_normal((50, 2)) @ rng.standard_normal((2, 6)) * 3 + rng.standard_normal(
+        (50, 6)
+    )
+    relational = PRPCA("auto", prior="ard", relation="paper").fit(X)
+    plain = PPCA("auto", prior="ard").fit(X)
+    assert_allclose(gram(relational.components_.T), gram(plain.components_.T))
+    assert_allclose(relational.objective_, plain.objective_)
+
+
+def test_noise_has_no_component_and_a_warning_says_so(rng):
+    X = rng.standard_normal((100, 6))
+    with pytest.warns(ConvergenceWarning, match="no component has evidence"):
+        model = PRPCA("auto", prior="ard", relation="paper").fit(X, links=path(100))
+    assert_allclose(model.transform(X), np.zeros((100, 1)))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_components": "auto"}, "with prior='ard' 'auto'"),
+        ({"prior": "ard"}, "relation == 'auto'; prior='ard' accepts 'paper'"),
+        ({"prior": "ard", "relation": "paper", "solver": "em"}, "solver == 'em'"),
+        ({"prior": "flat"}, "prior == 'flat'; accepted are None, 'ard'"),
+    ],
+)
+def test_the_prior_goes_with_the_paper_and_its_closed_form(rng, options, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        PRPCA(**options).fit(rng.standard_normal((20, 4)))

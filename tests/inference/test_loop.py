@@ -174,3 +174,14 @@ def test_a_leap_out_of_the_range_of_numbers_is_silent(name):
     method = accelerate(Method(np.zeros(1), step), np.copy, overflowing)
     run = iterate(method, max_iter=9, tol=0)
     assert 0 < run.state[0] < 1
+
+
+def test_a_path_without_curvature_is_not_extrapolated():
+    """A curvature of 1e-8 beside a state of 1e8 is rounding, and a leap would be millions long."""
+
+    def step(x):
+        return np.array([x[0] + 1 / 3, x[1] * (1 + 1e-4)]), float(x[0])
+
+    method = squarem(Method(np.array([1e8, 1.0]), step), np.copy, np.copy)
+    after, _ = method.step(method.start)
+    assert_allclose(after[0], 1e8 + 2 / 3, rtol=1e-12)

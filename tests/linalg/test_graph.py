@@ -153,3 +153,10 @@ def test_the_pairs_that_nodes_join_are_counted_before_they_are_joined(rng):
     assert most == max(k.max() for k in degrees)
     assert pairs == min(66, sum((k * (k - 1) / 2).sum() for k in degrees))
     assert graph.colinks(sparse.csr_array(D)).nnz // 2 <= pairs
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_the_nearest_anchors_are_those_of_all_distances(rng, k):
+    F, anchors = rng.normal(size=(40, 3)), rng.normal(size=(25, 3))
+    distances = np.linalg.norm(F[:, None] - anchors, axis=2)
+    np.testing.assert_array_equal(graph.nearest(F, anchors, k), np.argsort(distances)[:, :k])

@@ -7,7 +7,7 @@ from scipy import sparse
 
 from gnomon.linalg import mixed
 from gnomon.linalg.data import Centered, Matrix
-from gnomon.linalg.mixed import Mixed
+from gnomon.linalg.mixed import Mixed, SideBySide
 
 n, d, m = 40, 7, 15
 
@@ -94,3 +94,17 @@ def test_rows_mixed_often_by_way_of_a_hub_never_meet_all_others(rng):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 20e6
+
+
+def test_two_sets_side_by_side_are_their_columns_together(rng):
+    X, Y = rng.standard_normal((6, 3)), rng.standard_normal((6, 2))
+    both = SideBySide(Matrix(X), Centered(Matrix(Y), Y.mean(axis=0)))
+    dense = np.hstack([X, Y - Y.mean(axis=0)])
+    B, Z = rng.standard_normal((5, 2)), rng.standard_normal((6, 2))
+    assert_allclose(both @ B, dense @ B)
+    assert_allclose(both.T @ Z, dense.T @ Z)
+    assert_allclose(np.concatenate(list(both.dense_blocks())), dense)
+    assert_allclose(both.row_squared_norms(), np.sum(dense**2, axis=1))
+    assert_allclose(both.rows([4, 1]) @ B, dense[[4, 1]] @ B)
+    assert_allclose(both.gram(), dense.T @ dense)
+    assert not both.is_sparse

@@ -12,6 +12,7 @@ from gnomon.linalg.solve import (
     above_rounding,
     fix_signs,
     gaussian_log_odds,
+    inverse_with_log_det,
     one_thread,
     preconditioned_solution,
     stacked_covariances,
@@ -132,3 +133,12 @@ def test_a_stack_with_a_matrix_that_is_not_positive_definite_is_refused(size):
     A[31, -1, -1] = -1.0
     with pytest.raises(NumericalError, match="positive definite"):
         stacked_covariances(A)
+
+
+def test_an_inverse_comes_with_its_log_determinant(rng):
+    A = rng.standard_normal((9, 5))
+    inverse, log_det = inverse_with_log_det(A.T @ A)
+    assert_allclose(inverse, np.linalg.inv(A.T @ A))
+    assert_allclose(log_det, np.linalg.slogdet(A.T @ A)[1])
+    with pytest.raises(NumericalError, match="positive definite"):
+        inverse_with_log_det(A @ A.T - np.eye(9))

@@ -98,6 +98,25 @@ def test_a_large_file_may_go_on_with_another_kind(text, monkeypatch):
     assert as_numbers(table.column("c"))[-1] == 3
 
 
+def test_a_large_file_has_its_cells_read_once(text, monkeypatch):
+    """Its batches lie elsewhere by then, so that it may change or go."""
+    monkeypatch.setattr(tables, "STREAM_ABOVE", 100)
+    monkeypatch.setattr(tables, "BATCH_BYTES", 10_000)
+    path = text(LATE)
+    table = open_table(path)
+    path.unlink()
+    assert len(table.column("a")) == len(table.column("b")) == 2000
+
+
+def test_a_large_file_may_have_rows_longer_than_the_blocks_it_is_read_in(text, monkeypatch):
+    monkeypatch.setattr(tables, "STREAM_ABOVE", 100)
+    monkeypatch.setattr(tables, "BATCH_BYTES", 10_000)
+    monkeypatch.setattr(tables, "CACHED_BYTES", 1000)
+    table = open_table(text("a,b\n" + "1,x\n" * 500 + f"2,{'y' * 3000}\n" + "3,z\n" * 500))
+    assert as_numbers(table.column("a")).sum() == 500 + 2 + 1500
+    assert max(map(len, as_texts(table.column("b")))) == 3000
+
+
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [

@@ -313,6 +313,20 @@ def check_option(name, value, options):
     return value
 
 
+def check_prior(model):
+    """None, or "ard" with what it goes with: a number of components or "auto", no EM."""
+    if check_option("prior", model.prior, (None, "ard")) is None:
+        return None
+    if isinstance(model.n_components, Real) and not isinstance(model.n_components, Integral):
+        raise ValueError(
+            f"n_components == {model.n_components!r}; with prior='ard' accepted are integers >= 1, "
+            "the most that there may be, and 'auto'"
+        )
+    if model.solver == "em":
+        raise ValueError("solver == 'em' is for prior=None; prior='ard' has a maximum of its own")
+    return model.prior
+
+
 def generator(random_state) -> np.random.Generator:
     """A Generator from scikit-learn's random_state: an int, None, a RandomState or a Generator."""
     if isinstance(random_state, np.random.Generator):

@@ -114,3 +114,13 @@ class IterativeFit(CallbackSupportMixin):
                 ConvergenceWarning,
                 stacklevel=3,
             )
+
+
+def warn_without_evidence(variances):
+    """Warn where a prior left out every component."""
+    if not (variances > 0).any():
+        warnings.warn(
+            "no component has evidence: X looks like noise; the loadings that are kept are zero",
+            ConvergenceWarning,
+            stacklevel=4,
+        )

@@ -45,6 +45,7 @@ from gnomon.estimators._targets import (
     require_targets,
 )
 from gnomon.estimators.chunks import doubtful_labels, warn_of_wrong_members
+from gnomon.estimators.links import read_links
 from gnomon.estimators.selection import ChoosesSize
 from gnomon.linalg.blocks import kept_in_memory
 from gnomon.linalg.data import Centered, as_data, has_gaps
@@ -54,7 +55,7 @@ from gnomon.models.dcagm import gaps
 from gnomon.models.dcagm.mixture import Mixture, by_class, log_joint, log_sum, whiten
 from gnomon.models.dcagm.weights import DEFAULTS
 from gnomon.models.gaussian import filling
-from gnomon.typing import CallbackLike, OutputsLike, RowsLike, SeedLike
+from gnomon.typing import CallbackLike, GraphLike, OutputsLike, RowsLike, SeedLike
 
 # Copies of a row with gaps that a fit sees, each with its gaps drawn anew and a part of its weight:
 # more cost time and predict no better (benchmarks/gaps.py --copies).
@@ -100,7 +101,8 @@ class DCAGM(
         Weight of unlabelled rows in the objective. "auto" leaves 0.01 for a value that predicts
         hidden labels clearly better, by cross-validation that costs some 25 fits.
     chunk_weight : float or "auto", default=0.1
-        Weight of chunks in the objective; "auto" chooses it likewise.
+        Weight of chunks, and of pairs that cannot be linked, in the objective; "auto" chooses
+        it likewise.
     em_weight : float, default=None
         Weight of unlabelled rows, in chunks or not, when EM fits the mixture. None is 0.3, and
         1 for ``objective="paper"``.
@@ -240,6 +242,8 @@ class DCAGM(
         *,
         chunks: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        cannot_link: GraphLike = None,
+        sample_index: ArrayLike | None = None,
     ) -> Self:
         """Fit the projection and the mixtures.
 
@@ -255,13 +259,22 @@ class DCAGM(
             that x speaks against. See `gnomon.chunks_from_pairs`.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows; a weight of two is a row, or member of a chunk, that occurs twice.
+        cannot_link : Links, array-like or sparse matrix of shape (n_samples, n_samples), \
+                default=None
+            Links between rows known to be of different classes, though not of which, as from
+            ``Links.from_edges(pairs, n_nodes=n_samples)``. They count in the objective of the
+            projection, with ``chunk_weight``; in batches those within a batch do.
+        sample_index : array-like of int of shape (n_samples,), default=None
+            The node of each row in ``cannot_link``, where that has other nodes besides, as under
+            cross-validation.
 
         Returns
         -------
         self : DCAGM
         """
         if self.n_components == "auto":
-            return self._fit_chosen(X, y, chunks=chunks, sample_weight=sample_weight)
+            known = {"chunks": chunks, "sample_weight": sample_weight}
+            return self._fit_chosen(X, y, **known, **_whole_graph(cannot_link, sample_index, X))
         settings = self._settings()
         X = read_data(self, X, fitting=True, min_samples=2)
         require_targets(y, "DCAGM")
@@ -272,13 +285,15 @@ class DCAGM(
         classes, groups = self._share_labels(
             self._filled(X), classes, read_chunks(chunks, n), weights
         )
+        apart = _read_apart(cannot_link, sample_index, classes, groups)
         named = classes.names if classes.names.dtype.kind in "iuf" else classes.names.astype(object)
         self.labels_ = np.append(named, UNLABELLED)[classes.labels]
         if has_gaps(X):
             X, index = filling.copies(self._filling(), X, N_COPIES, np.random.default_rng(0))
             classes, groups = keep_rows(classes, index), groups[index]
             weights = weights[index] / np.bincount(index)[index]
-        names, problem = self._problem(X, classes, groups, weights)
+            apart = None if apart is None else apart[index][:, index]
+        names, problem = self._problem(X, classes, groups, weights, apart)
         fitted = dcagm.fit(problem, settings, self._loop(problem))
         self._keep(fitted, X.dtype)
         self.classes_ = names
@@ -458,7 +473,7 @@ class DCAGM(
             labels, chunks = np.where(wrong, -1, labels), np.where(wrong, NO_CHUNK, chunks)
         return classes._replace(labels=labels), chunks
 
-    def _problem(self, X, classes, chunks, weights):
+    def _problem(self, X, classes, chunks, weights, apart):
         """Names of the classes, and what the model is fitted to."""
         # A row of weight zero is no row: neither its features nor its class may count.
         present = weights > 0
@@ -467,7 +482,9 @@ class DCAGM(
         require_classes(seen, "DCAGM")
         check_size(self.n_components, X.shape)
         numbers = read_numbers("n_gaussians", self.n_gaussians, seen.names)
-        return seen.names, dcagm.Problem(X, seen.labels, chunks[present], weights[present], numbers)
+        known = seen.labels, chunks[present], weights[present], numbers
+        apart = None if apart is None else apart[present][:, present]
+        return seen.names, dcagm.Problem(X, *known, apart)
 
     def _keep(self, fitted, dtype):
         """Keep a fit as attributes."""
@@ -511,6 +528,35 @@ class DCAGM(
         each = np.arange(len(self.means_))
         weights = self.class_weights_, self.weights_
         return Mixture(self.gaussian_classes_, each, *weights, self.means_, self.covariances_)
+
+
+def _whole_graph(cannot_link, sample_index, X):
+    """Pairs that survive folds, and the node of every row; nothing where there are none."""
+    if cannot_link is None:
+        return {}
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    if sample_index is None:
+        cannot_link, sample_index = read_links(cannot_link, n), np.arange(n)
+    return {"cannot_link": cannot_link, "sample_index": sample_index}
+
+
+def _read_apart(cannot_link, sample_index, classes, chunks):
+    """Pairs of rows of different classes (n, n), refused where labels or chunks say otherwise."""
+    if cannot_link is None:
+        return None
+    apart = read_links(cannot_link, len(chunks), sample_index).adjacency
+    i, j = apart.nonzero()
+    labels = classes.labels
+    together = {"label": (labels[i] >= 0) & (labels[i] == labels[j])}
+    together["chunk"] = (chunks[i] >= 0) & (chunks[i] == chunks[j])
+    for what, same in together.items():
+        if same.any():
+            first = np.argmax(same)
+            raise ValueError(
+                f"cannot_link joins rows {i[first]} and {j[first]}, which have one {what}; "
+                "accepted are pairs of rows of different classes"
+            )
+    return apart
 
 
 def _check_weight(name, value):

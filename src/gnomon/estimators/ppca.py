@@ -13,13 +13,14 @@ from gnomon.estimators._base import LinearGaussianModel
 from gnomon.estimators._door import (
     check_integer,
     check_option,
+    check_prior,
     check_real,
     check_size,
     read_data,
     read_weights,
     repeatable,
 )
-from gnomon.estimators._fit import IterativeFit
+from gnomon.estimators._fit import IterativeFit, warn_without_evidence
 from gnomon.linalg.data import weighted
 from gnomon.linalg.moments import Summed, joined, moments_of
 from gnomon.models.gaussian.fit import Problem, Settings, fit
@@ -52,6 +53,10 @@ class PPCA(IterativeFit, LinearGaussianModel):
         Number of latent dimensions. A float between 0 and 1 takes as many as explain that
         share of the variance. "auto" takes the least number whose log likelihood of held-out
         rows (five folds) is within a standard error of the greatest, kept in `criterion_`.
+    prior : {None, "ard"}, default=None
+        "ard" is Bayesian PCA [2]_: every component has a prior of its own on its loadings, and
+        those without evidence are left out. ``n_components`` is then the most that there may
+        be, with "auto" as many as can have evidence.
     solver : {"auto", "moments", "dual", "subspace", "em"}, default="auto"
         How the maximum is found, where X is complete: from X'X in one pass, from X X', by
         products with X alone, or by EM as in [1]_. All reach the same maximum; "auto" takes
@@ -82,10 +87,13 @@ class PPCA(IterativeFit, LinearGaussianModel):
     criterion_ : dict of str to ndarray
         For ``n_components="auto"``: "n_components" tried, "mean" and "std" over the folds of
         the log likelihood per held-out row.
+    prior_variances_ : ndarray of shape (n_components,)
+        With ``prior="ard"``: variance of the prior of each component's loadings.
     log_likelihood_ : float
-        Log likelihood of the data, a sum over rows.
+        Log likelihood of the data, a sum over rows. Not with ``prior="ard"``.
     objective_ : list of float
-        The log likelihood at every iteration.
+        The log likelihood at every iteration; with ``prior="ard"`` the lower bound of the
+        logarithm of the evidence.
     n_iter_ : int
         Number of iterations; 1 for a closed form.
     converged_ : bool
@@ -109,6 +117,8 @@ class PPCA(IterativeFit, LinearGaussianModel):
     ----------
     .. [1] M. E. Tipping and C. M. Bishop, "Probabilistic principal component analysis",
        Journal of the Royal Statistical Society B 61 (1999), 611-622.
+    .. [2] C. M. Bishop, "Variational principal components", International Conference on
+       Artificial Neural Networks (1999), 509-514.
 
     Examples
     --------
@@ -127,6 +137,7 @@ class PPCA(IterativeFit, LinearGaussianModel):
         self,
         n_components: int | float | str = 2,
         *,
+        prior: str | None = None,
         solver: str = "auto",
         max_iter: int = 500,
         tol: float = 1e-7,
@@ -134,6 +145,7 @@ class PPCA(IterativeFit, LinearGaussianModel):
         random_state: SeedLike = None,
     ) -> None:
         self.n_components = n_components
+        self.prior = prior
         self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
@@ -218,6 +230,7 @@ class PPCA(IterativeFit, LinearGaussianModel):
             check_integer("max_iter", self.max_iter, low=1),
             check_real("tol", self.tol, low=0),
             repeatable(self.random_state),
+            check_prior(self),
         )
 
     def _keep(self, dtype, found):
@@ -228,8 +241,13 @@ class PPCA(IterativeFit, LinearGaussianModel):
         self.noise_variance_ = float(sigma2)
         self.explained_variance_ = np.sum(W**2, axis=0) + sigma2
         self.explained_variance_ratio_ = self.explained_variance_ / found.total
-        self.log_likelihood_ = found.run.objective[-1]
-        self.__dict__.pop("criterion_", None)
+        for name in ("criterion_", "log_likelihood_", "prior_variances_"):
+            self.__dict__.pop(name, None)
+        if found.evidence is None:
+            self.log_likelihood_ = found.run.objective[-1]
+        else:
+            self.prior_variances_ = found.evidence.variances
+            warn_without_evidence(self.prior_variances_)
         if found.curve is not None:
             names = ("n_components", "mean", "std")
             self.criterion_ = {name: getattr(found.curve, name) for name in names}

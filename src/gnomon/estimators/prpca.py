@@ -12,22 +12,29 @@ from gnomon.estimators._door import (
     check_dense,
     check_integer,
     check_option,
+    check_prior,
     check_real,
     check_size,
     read_data,
     repeatable,
 )
-from gnomon.estimators._fit import IterativeFit
+from gnomon.estimators._fit import IterativeFit, warn_without_evidence
 from gnomon.estimators.links import check_sample_index, place_rows, read_links
 from gnomon.exceptions import NumericalError
 from gnomon.linalg.data import has_gaps
 from gnomon.models.gaussian import gaps
-from gnomon.models.relational import paper, posterior
+from gnomon.models.relational import beside, paper, posterior
 from gnomon.models.relational.fit import FITS, Problem, Settings, fit
 from gnomon.models.relational.model import State
 from gnomon.stats import gaussian
 from gnomon.typing import CallbackLike, GraphLike, OutputsLike, RowsLike, SeedLike
 
+# Fitted attributes that only some relations have, none of which outlives a fit by another.
+OF_SOME_RELATIONS = (
+    *("content_components_", "content_noise_variance_", "prior_variances_", "told_"),
+    *("neighbour_components_", "neighbour_weight_", "axes_", "shared_variances_"),
+    *("own_variances_", "smoothness_", "link_gain_", "permuted_link_gain_"),
+)
 # A precision may differ from its transpose by this share of its largest entry: by rounding.
 SYMMETRIC = 1e-9
 
@@ -35,24 +42,29 @@ SYMMETRIC = 1e-9
 class PRPCA(IterativeFit, LinearGaussianModel):
     """Dimension reduction for rows that are linked, like papers by citations.
 
-    Three ways to use the links, and none of them needs more than sparse products:
+    Four ways to use the links, and none of them needs more than sparse products:
 
     * ``relation="paper"``: probabilistic relational PCA [1]_, at the cost of a truncated SVD. Its
       axes are those of neighbour sums.
     * ``relation="filter"``: PCA of content that is smoothed over the graph by a fixed low-pass
-      filter. The cheapest good choice where the embedding feeds a classifier.
+      filter. The cheapest good choice where links join rows of a kind, like citations.
+    * ``relation="beside"``: PCA of content side by side with the mean content of neighbours, each
+      with loadings of its own. Where links join rows of different kinds, like hyperlinks.
     * ``relation="learnt"``: a generative model in which linked rows share a smooth part, with
       a strength that is learnt for each axis. It has a likelihood that may be compared with
       PPCA's, fills in missing content, embeds rows by their links alone, and leaves links
       aside that are noise.
 
-    Without links each of them is PPCA.
+    ``relation="auto"`` takes "filter", "beside" where smoothed content tells less of columns
+    that were not seen than content does, and no links where content tells something, and
+    neighbours no more of it than those of permuted links. Without links each is PPCA.
 
     Parameters
     ----------
-    n_components : int, default=2
-        Number of components.
-    relation : {"filter", "paper", "learnt"}, default="filter"
+    n_components : int or "auto", default=2
+        Number of components; with ``prior="ard"`` the most that there may be, and "auto" as
+        many as can have evidence.
+    relation : {"auto", "filter", "beside", "paper", "learnt"}, default="auto"
         How links enter, see above.
     alpha : float, default=1.0
         "paper": weight of a row itself beside its neighbours, alpha I + A.
@@ -61,12 +73,15 @@ class PRPCA(IterativeFit, LinearGaussianModel):
     solver : {"svd", "em"}, default="svd"
         "paper": the closed form, or the expectation-maximisation of [1]_ from its own start,
         principal axes and a noise of 1e-6; the paper takes 5 steps (``max_iter``).
+    prior : {None, "ard"}, default=None
+        "paper": "ard" is Bayesian PRPCA. Every component has a prior of its own on its
+        loadings, and those without evidence are left out.
     projection : {"content", "smoothed"}, default="content"
         "paper": what `transform` projects. "content" is the model's posterior mean, which
         does not depend on the links of a row. "smoothed" projects the neighbour sums
         (alpha I + A) X, where links are given; it is the better one for classification.
     power : int, default=2
-        "filter": how often content is averaged over the links.
+        "filter" and "auto": how often content is averaged over the links.
     own_components : int, default=60
         "learnt": number of further axes, for variation that is a row's own; at most
         what half of the rows or features leaves beside ``n_components``.
@@ -96,15 +111,30 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         For "paper" the relational mean, in which rows with many links weigh more.
     noise_variance_ : float
     content_components_ : ndarray of shape (n_components, n_features)
-        "paper" and "filter" with links: loadings of a row as it is, neither mixed nor smoothed,
+        All but "learnt", with links: loadings of a row as it is, neither mixed nor smoothed,
         along the same axes. `impute` counts with these and with the noise beside them.
     content_noise_variance_ : float
-        "paper" and "filter" with links: noise variance of a row as it is.
+        All but "learnt", with links: noise variance of a row as it is.
+    neighbour_components_ : ndarray of shape (n_components, n_features)
+        "beside": loadings of the mean content of neighbours, times ``neighbour_weight_``.
+    neighbour_weight_ : float
+        "beside": factor on the means of neighbours, by which they count half as much as rows.
+    relation_ : str
+        The relation of the fit, where "auto" chose one; "none" where it does without links.
+    told_ : dict of str to float
+        "auto": shares of variance that are left of one half of the columns, told by the other
+        half as it is ("content") and "smoothed"; and of all, told by "neighbours" and by those
+        of "permuted" links; with standard errors of the two differences, "blur_error" and
+        "links_error".
+    n_components_ : int
+        Number of components of the fit.
+    prior_variances_ : ndarray of shape (n_components,)
+        With ``prior="ard"``: variance of the prior of each component's loadings.
     links_used_ : bool
-        Whether the embedding depends on links. "learnt" does without them where a graph with
-        the same links between permuted rows explains the content as well. It says nothing of
-        classes: links may explain content and yet join rows of different classes; `SPPCA` with
-        ``links`` and y asks for the latter.
+        Whether the embedding depends on links. "auto" and "learnt" do without them where a
+        graph with the same links between permuted rows explains the content as well; the
+        others always use them. It says nothing of classes: links may explain content and yet
+        join rows of different classes; `SPPCA` with ``links`` and y asks for the latter.
     link_gain_, permuted_link_gain_ : float
         "learnt": log likelihood over that of PPCA with as many axes, in nats, before shared
         variances are shrunk; and the same with the permuted graph.
@@ -120,7 +150,8 @@ class PRPCA(IterativeFit, LinearGaussianModel):
     sample_index_ : ndarray of shape (n_samples,)
         The node of each row of the fit.
     objective_ : list of float
-        The log likelihood at every iteration; for "paper" less a constant.
+        The log likelihood at every iteration, with ``prior="ard"`` the lower bound of the
+        logarithm of the evidence; for "paper" less a constant.
     n_iter_ : int
         Number of iterations; 1 for a closed form.
     converged_ : bool
@@ -168,10 +199,11 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         self,
         n_components: int | str = 2,
         *,
-        relation: str = "filter",
+        relation: str = "auto",
         alpha: float = 1.0,
         gamma: float | None = 1e-6,
         solver: str = "svd",
+        prior: str | None = None,
         projection: str = "content",
         power: int = 2,
         own_components: int = 60,
@@ -186,6 +218,7 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         self.alpha = alpha
         self.gamma = gamma
         self.solver = solver
+        self.prior = prior
         self.projection = projection
         self.power = power
         self.own_components = own_components
@@ -229,7 +262,8 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         n = X.shape[0]
         A = None if links is None else read_links(links, n, sample_index).adjacency
         index = check_sample_index(np.arange(n) if sample_index is None else sample_index, n_rows=n)
-        check_size(self.n_components, X.shape)
+        if self.n_components != "auto":
+            check_size(self.n_components, X.shape)
         Delta = None if delta is None else self._read_delta(delta, n, links)
         if has_gaps(X) and (A is not None or Delta is not None) and not self._observes():
             warnings.warn(
@@ -240,8 +274,9 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         return self._keep(X.dtype, index, self._fit(Problem(X, A, Delta), settings))
 
     def _observes(self):
-        """Whether the fit is by the likelihood of what is observed."""
-        return self.relation == "learnt" or (self.relation == "paper" and self.solver == "em")
+        """Whether the fit is by the likelihood, or evidence, of what is observed."""
+        by_em = self.relation == "paper" and self.solver == "em"
+        return by_em or self.relation == "learnt" or self.prior is not None
 
     def _fit(self, problem, settings):
         try:
@@ -365,7 +400,8 @@ class PRPCA(IterativeFit, LinearGaussianModel):
             Ignored.
         links : Links, array-like or sparse matrix of shape (n_samples, n_samples), default=None
             Links among these rows. For "paper" the density is not to be compared with
-            that of other models; for "filter" it is that of smoothed content.
+            that of other models; for "filter" it is that of smoothed content, for "beside"
+            that of content together with the means of neighbours.
         sample_index : array-like of int of shape (n_samples,), default=None
             The node of each row, where links has other nodes besides.
 
@@ -422,7 +458,7 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         check_option("projection", self.projection, ("content", "smoothed"))
         check_real("temper", self.temper, low=0, open_low=True)
         return Settings(
-            check_integer("n_components", self.n_components, low=1),
+            self._check_components(),
             check_option("relation", self.relation, tuple(FITS)),
             check_real("alpha", self.alpha, low=0, open_low=True),
             check_real("gamma", self.gamma, low=0),
@@ -432,13 +468,40 @@ class PRPCA(IterativeFit, LinearGaussianModel):
             check_integer("max_iter", self.max_iter, low=1),
             None if self.tol is None else check_real("tol", self.tol, low=0),
             repeatable(self.random_state),
+            self._check_prior(),
         )
 
+    def _check_components(self):
+        if self.n_components == "auto" and self.prior is not None:
+            return "auto"
+        if self.n_components == "auto":
+            raise ValueError(
+                "n_components == 'auto'; accepted are integers, and with prior='ard' 'auto'"
+            )
+        return check_integer("n_components", self.n_components, low=1)
+
+    def _check_prior(self):
+        if check_prior(self) is not None and self.relation != "paper":
+            raise ValueError(f"relation == {self.relation!r}; prior='ard' accepts 'paper'")
+        return self.prior
+
     def _keep(self, dtype, index, found):
+        for name in OF_SOME_RELATIONS:
+            self.__dict__.pop(name, None)
         self.mean_ = np.asarray(found.mean, dtype=dtype)
         self.components_ = np.ascontiguousarray(found.view.W.T.astype(dtype))
         self.noise_variance_ = float(found.view.sigma2)
+        self.n_components_ = len(self.components_)
         self.links_used_ = found.links_used
+        self.relation_ = found.relation if self.relation == "auto" else self.relation
+        if found.told is not None:
+            self.told_ = found.told._asdict()
+        if found.pair is not None:
+            self.neighbour_components_ = np.ascontiguousarray(found.pair.V.T.astype(dtype))
+            self.neighbour_weight_ = found.pair.factor
+        if found.prior_variances is not None:
+            self.prior_variances_ = found.prior_variances
+            warn_without_evidence(self.prior_variances_)
         self.sample_index_ = index
         self.training_scores_ = found.coordinates.astype(dtype, copy=False)
         if found.content is not None:
@@ -485,23 +548,45 @@ class PRPCA(IterativeFit, LinearGaussianModel):
             rows = X.astype(float) - self.mean_ if has_gaps(X) else self._center(X)
             shared = posterior.embed(self._relational(), rows, nodes, noise_factor)
             return shared / np.linalg.norm(self.components_.astype(float), axis=1)
+        if nodes.adjacency.nnz > 0 and hasattr(self, "neighbour_weight_"):
+            return beside.embed(self._pair(), self._center(self._filled(X)), nodes)
         Z = self._latent_means(X)[:, : len(self.components_)]
-        if nodes.adjacency.nnz == 0:
+        if nodes.adjacency.nnz == 0 or not self._smooths():
             return Z
-        if self.relation == "filter":
+        if self._way() == "filter":
             return paper.smooth(nodes.adjacency, nodes.stack(Z), self.power)[-len(Z) :]
-        if self.relation == "paper" and self.projection == "smoothed":
-            return paper.neighbour_sums(nodes.adjacency, nodes.stack(Z), self.alpha)[-len(Z) :]
-        return Z
+        return paper.neighbour_sums(nodes.adjacency, nodes.stack(Z), self.alpha)[-len(Z) :]
+
+    def _way(self):
+        """The relation of the fit; model files of early versions do not have it apart."""
+        return getattr(self, "relation_", self.relation)
+
+    def _smooths(self):
+        """Whether links that are given smooth what content alone says."""
+        sums = self._way() == "paper" and self.projection == "smoothed"
+        return sums or self._way() == "filter"
+
+    def _pair(self):
+        """Loadings of content and of neighbours, from what is kept of them."""
+        W, V = (each.T.astype(float) for each in (self.components_, self.neighbour_components_))
+        return beside.Pair(W, V, self.noise_variance_, self.neighbour_weight_)
+
+    def _filled(self, X):
+        """Rows with their gaps filled from their own content."""
+        if not has_gaps(X):
+            return X
+        return gaps.fill(self._content_state(), self._patterns(X))[0].astype(X.dtype)
 
     def _log_density(self, rows, A):
         """Log density of centred rows and the links among them."""
         if self._shares():
             return posterior.log_density(self._relational(), rows, A, repeatable(self.random_state))
         view = gaussian.View(*self._view())
-        if self.relation == "learnt":
+        if hasattr(self, "neighbour_weight_"):
+            return beside.log_density(self._pair(), rows, A)
+        if self._way() in ("learnt", "beside", "none"):
             return float(gaussian.log_density(rows, *view).sum())
-        if self.relation == "filter":
+        if self._way() == "filter":
             return paper.filtered_log_density(view, rows, A, self.power)
         return paper.log_density(view, rows, A, self.alpha, self.gamma)  # type: ignore[arg-type]
 

@@ -108,7 +108,7 @@ def kept_in_memory(X: Data) -> Data:
     whole, stop = np.empty(X.shape, dtype=X.dtype), 0
     for part in chain([first], parts):
         start, stop = stop, stop + part.shape[0]
-        whole[start:stop] = part.toarray() if sparse.issparse(part) else part
+        whole[start:stop] = part.toarray() if hasattr(part, "toarray") else part
     return Matrix(whole)
 
 

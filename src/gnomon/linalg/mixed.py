@@ -1,4 +1,4 @@
-"""Rows of the data mixed over links: R X, never formed."""
+"""Rows of the data mixed over links, R X, and two data sets side by side; never formed."""
 
 import numpy as np
 
@@ -80,6 +80,37 @@ class Mixed(Data):
 
     def _rmatmat(self, Z):
         return self.X._rmatmat(self._transposed @ Z)
+
+
+class SideBySide(Data):
+    """[X, Y] of the same rows, never formed."""
+
+    def __init__(self, X: Data, Y: Data):
+        super().__init__(X.dtype, (X.shape[0], X.n_features + Y.n_features), X.n_samples)
+        self.X, self.Y = X, Y
+
+    @property
+    def is_sparse(self):
+        return self.X.is_sparse and self.Y.is_sparse
+
+    def row_squared_norms(self):
+        return self.X.row_squared_norms() + self.Y.row_squared_norms()
+
+    def dense_blocks(self):
+        for rows in row_slices(self.shape):
+            which = np.arange(self.shape[0])[rows]
+            parts = (list(part.rows(which).dense_blocks()) for part in (self.X, self.Y))
+            yield np.hstack([np.concatenate(blocks) for blocks in parts])
+
+    def rows(self, mask):
+        return SideBySide(self.X.rows(mask), self.Y.rows(mask))
+
+    def _matmat(self, B):
+        d = self.X.n_features
+        return self.X._matmat(B[:d]) + self.Y._matmat(B[d:])
+
+    def _rmatmat(self, Z):
+        return np.concatenate([self.X._rmatmat(Z), self.Y._rmatmat(Z)])
 
 
 def _columns_used(R):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
+from scipy.linalg.lapack import dpotrf, dpotri
 from threadpoolctl import ThreadpoolController
 
 from gnomon.exceptions import NumericalError
@@ -91,6 +92,15 @@ class Cholesky:
     def logdet(self) -> float:
         """Logarithm of the determinant of A."""
         return 2.0 * float(np.sum(np.log(np.diagonal(self._factor[0]))))
+
+
+def inverse_with_log_det(A) -> tuple[np.ndarray, float]:
+    """A^-1 of a positive-definite matrix that many systems are solved with, and log det A."""
+    L, failed = dpotrf(A, lower=1, clean=0)
+    if failed:
+        raise NumericalError("a matrix that must be positive definite is not")
+    inverse = np.tril(dpotri(L, lower=1)[0])
+    return inverse + np.tril(inverse, -1).T, 2.0 * float(np.sum(np.log(np.diagonal(L))))
 
 
 def gaussian_log_odds(means, covariance, points) -> np.ndarray:

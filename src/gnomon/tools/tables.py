@@ -8,8 +8,10 @@ import codecs
 import difflib
 import io
 import re
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -28,6 +30,8 @@ import pyarrow.compute as pc
 STREAM_ABOVE = 2**29
 # Of a stream a few megabytes are in memory at a time; a whole file is read in larger blocks.
 BATCH_BYTES, WHOLE_BYTES = 2**23, 2**25
+# Texts of a stream become numbers in blocks that stay in the cache: half the time of 8 MB.
+CACHED_BYTES = 2**20
 # Rows that are in memory at a time where rows are counted, not bytes.
 BATCH_ROWS = 2**16
 SEPARATORS = {".tsv": "\t", ".tab": "\t"}
@@ -55,6 +59,8 @@ NUMBER = re.compile(r"\s*[-+]?[0-9]+([.,][0-9]+)?(e[-+]?[0-9]+)?\s*", re.IGNOREC
 
 # What pyarrow says of a cell that has another kind than those before it in its column.
 CONVERSION = re.compile(r"In CSV column #([0-9]+): .*conversion error")
+# And of a row that is longer than the blocks in which it reads.
+LONG_ROW = "straddling object"
 
 
 class Reading(NamedTuple):
@@ -280,8 +286,8 @@ def _read_text(path, suffix, asked, kinds):
     large = explained(path, lambda: _is_large(path))
     options = _csv_options(csv, reading, kinds, large)
     if large:
-        schema = explained(path, lambda: _lasting_schema(csv, path, options))
-        table = stream(path, schema, lambda: csv.open_csv(_source(path), **options))
+        schema, pieces = explained(path, lambda: _as_arrow(csv, path, options))
+        table = stream(path, schema, pieces)
         batches = table.batches
         table = table._replace(batches=lambda: map(_without_words, batches()), reading=reading)
         return table._replace(written=lambda names: _texts(table, schema.names, names))
@@ -294,28 +300,62 @@ def _read_text(path, suffix, asked, kinds):
     return table._replace(written=lambda names: _texts(table, own, names))
 
 
-def _lasting_schema(csv, path, options):
+def _as_arrow(csv, path, options):
+    """The schema of a text file, and a function that goes over its batches.
+
+    Its cells are read once, which takes far longer than all that follows: batches lie in Arrow's
+    own format in a temporary file that goes away with them, about as large as the text.
+    """
+    with tempfile.TemporaryFile(prefix="gnomon-") as file:
+        schema = _converted(csv, path, options, file)
+        held = pa.py_buffer(np.memmap(file, dtype=np.uint8, mode="r"))
+
+    def pieces():
+        reader = pa.ipc.open_file(held)
+        return map(reader.get_batch, range(reader.num_record_batches))
+
+    return schema, pieces
+
+
+def _converted(csv, path, options, file):
     """The kinds of columns that hold to the end of a file of which the first part is guessed from.
 
     Whole numbers may go on with fractions, empty cells with numbers; what goes on with texts is
-    texts. The options are changed to it.
+    texts, and the file to write to is begun again.
     """
-    kinds = dict(options["convert_options"].column_types)
+    read, convert = options["read_options"], options["convert_options"]
+    schema = csv.open_csv(_source(path), **options).schema
+    kinds = {field.name: field.type for field in schema}
+    if len(kinds) == len(schema):
+        read.block_size, read.use_threads = min(CACHED_BYTES, BATCH_BYTES), True
+        convert.column_types = kinds
     while True:
-        options["convert_options"].column_types = kinds
         reader = csv.open_csv(_source(path), **options)
         schema = reader.schema
         try:
-            while next(reader, None) is not None:
-                pass
+            _write(reader, schema, file)
             return schema
         except pa.ArrowInvalid as error:
+            if LONG_ROW in str(error) and read.block_size < BATCH_BYTES:
+                read.block_size = BATCH_BYTES
+                continue
             found = CONVERSION.search(str(error))
             if found is None or pa.types.is_string(schema.field(int(found[1])).type):
                 raise
             field = schema.field(int(found[1]))
             numbers = pa.types.is_integer(field.type) or pa.types.is_null(field.type)
-            kinds[field.name] = pa.float64() if numbers else pa.string()
+            kinds = dict(convert.column_types)
+            convert.column_types = kinds | {field.name: pa.float64() if numbers else pa.string()}
+
+
+def _write(reader, schema, file):
+    """All that a reader has, from the start of the file, in batches of some megabytes."""
+    file.seek(0)
+    file.truncate()
+    with pa.ipc.new_file(file, schema) as writer:
+        while pieces := list(islice(reader, BATCH_BYTES // CACHED_BYTES or 1)):
+            writer.write_table(pa.Table.from_batches(pieces).combine_chunks())
+    file.flush()
 
 
 def _texts(table, own, names):
@@ -338,7 +378,7 @@ def _texts(table, own, names):
 
 def _csv_options(csv, reading, kinds, large):
     # A whole file is read in large blocks: kinds are guessed from the first one. Threads would
-    # read ahead of a stream, and hold what they have read.
+    # read ahead of a stream of large blocks, and hold what they have read.
     block = BATCH_BYTES if large else WHOLE_BYTES
     return {
         "read_options": csv.ReadOptions(

@@ -427,8 +427,15 @@ def _with_gaps_filled(column, gaps, values):
         return values
     if pa.types.is_dictionary(kind):
         plain = _with_gaps_filled(column.cast(kind.value_type), gaps, values)
-        return pa.array(plain.to_pylist(), kind)
+        return _as_dictionary(plain, kind)
     return pc.if_else(pa.array(gaps), values.cast(kind), column)
+
+
+def _as_dictionary(plain, kind):
+    """Values as a dictionary of this type, whose parts some versions cannot make from a list."""
+    codes = pa.array(plain.to_pylist(), kind.value_type).dictionary_encode()
+    indices = codes.indices.cast(kind.index_type)
+    return pa.DictionaryArray.from_arrays(indices, codes.dictionary, ordered=kind.ordered)
 
 
 def _typed(values, feature, kind):

@@ -291,3 +291,15 @@ def test_chain_agrees_with_the_variational_mean_on_easy_data(rng):
     direction = kept.P[0].mean(axis=0)[:, 0]
     cosine = direction @ fit.P[:, 0] / np.linalg.norm(direction) / np.linalg.norm(fit.P)
     assert cosine > 0.98
+
+
+@pytest.mark.parametrize(
+    "rhat, size, mixed", [(1.0, 1e4, True), (1.5, 1e4, False), (1.0, 9, False)]
+)
+def test_draws_are_trusted_where_chains_agree_and_are_long(rhat, size, mixed):
+    draws = gibbs.Draws(
+        {},
+        {"a": np.ones(2), "b": np.array([1.0, rhat])},
+        {"a": np.full(2, 1e4), "b": np.array([1e4, size])},
+    )
+    assert draws.have_mixed == mixed

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import sparse
 from scipy.stats import multivariate_normal, ortho_group
 
 from gnomon.linalg.data import Matrix
@@ -112,6 +113,18 @@ def test_gradient_of_each_term_equals_central_differences(
         P = rng.standard_normal((d, q))
         expected = numeric(lambda P: value_at(P, mixture, rows, model), P)
         assert relative_error(gradient_at(P, mixture, rows, model), expected) < 1e-6
+
+
+def test_gradient_of_pairs_apart_equals_central_differences(sample, make_mixture, rng):
+    """Also where a row is in several pairs, has a label, or is in a chunk."""
+    A = np.triu(rng.random((n, n)) < 0.1, 1).astype(float)
+    apart = sample._replace(apart=sparse.csr_array(A + A.T))
+    model = MODEL._replace(unlabelled_weight=0.0, ridge=0.0)
+    mixture, rows = make_mixture(), arrange(apart)
+    P = rng.standard_normal((d, q))
+    expected = numeric(lambda P: value_at(P, mixture, rows, model), P)
+    assert relative_error(gradient_at(P, mixture, rows, model), expected) < 1e-6
+    assert value_at(P, mixture, rows, model) < value_at(P, mixture, arrange(sample), model)
 
 
 def test_printed_equation_8_is_not_the_gradient(sample, make_mixture, rng):
@@ -336,3 +349,32 @@ def test_line_search_steps_back_from_where_the_function_ends():
 def test_line_search_gives_no_length_where_nothing_rises():
     assert line_search(lambda t: (-t, -1.0), 0.0, 1.0, 1.0) == 0.0
     assert line_search(peak, 0.0, 0.0, 1.0) == 0.0
+
+
+def cubic(t):
+    """The value and the slope of a curve whose top is at 1 / 3."""
+    return t - 2 * t**2 + t**3, 1 - 4 * t + 3 * t**2
+
+
+@pytest.mark.parametrize("ends", [(0.0, 0.8), (0.8, 0.0)])
+def test_between_two_ends_the_top_of_the_cubic_is_taken(ends):
+    low, high = (alternation.Point(t, *cubic(t)) for t in ends)
+    assert_allclose(alternation._between(low, high), 1 / 3)
+
+
+@pytest.mark.parametrize("ends, kept", [((0.3333, 0.8), 0.1), ((0.8, 0.3333), 0.9)])
+def test_a_top_at_an_end_is_kept_away_from_it(ends, kept):
+    low, high = (alternation.Point(t, *cubic(t)) for t in ends)
+    assert_allclose(alternation._between(low, high), low.t + kept * (high.t - low.t))
+
+
+def test_line_search_goes_on_while_the_function_rises():
+    """Four times as far each time; the ends of a bracket are set by a fall or by a slope down."""
+    tried = []
+
+    def gentle(t):
+        tried.append(t)
+        return 0.5 * t - t**2 / 400, 0.5 - t / 200
+
+    assert line_search(gentle, *gentle(0.0), 1.0) == 64.0
+    assert tried == [0.0, 1.0, 4.0, 16.0, 64.0]

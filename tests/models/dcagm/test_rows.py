@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 
 from gnomon.models.dcagm import rows as known
 from gnomon.models.dcagm.rows import arrange
@@ -16,6 +17,8 @@ def numeric(f, x, h=1e-6):
 
 
 STARTS, WEIGHTS, LABELS = np.array([0, 3, 4, 9]), np.arange(1, 13) / 7, np.arange(12) % 3
+# Six pairs: the first members, then the second ones; some have a label.
+PAIRED = np.array([-1, -1, 2, -1, 0, -1, -1, 1, -1, -1, -1, -1])
 TERMS = {
     "label": lambda L, log_alpha: known.label_given_row(L, LABELS, WEIGHTS),
     "label in EM": lambda L, log_alpha: known.label_and_row(L, LABELS, WEIGHTS),
@@ -26,6 +29,8 @@ TERMS = {
         L, STARTS, WEIGHTS, log_alpha, 0.2
     ),
     "chunk in EM": lambda L, log_alpha: known.chunk_density(L, STARTS, WEIGHTS, log_alpha),
+    "pairs apart": lambda L, log_alpha: known.pairs_apart(L, PAIRED, WEIGHTS[:6]),
+    "doubtful pairs": lambda L, log_alpha: known.pairs_apart(L, PAIRED, WEIGHTS[:6], 0.2),
     "ratio": lambda L, log_alpha: known.chunk_ratio(L, STARTS, WEIGHTS, log_alpha),
 }
 
@@ -134,3 +139,31 @@ def test_part_of_a_sample_has_its_rows(sample):
     assert_array_equal(part.labels, sample.labels[index])
     assert_array_equal(part.chunks, sample.chunks[index])
     assert_array_equal(part.weights, sample.weights[index])
+
+
+def test_pairs_apart_are_the_sum_over_different_classes(rng):
+    L = rng.standard_normal((3, 4))
+    p = np.exp(L) / np.exp(L).sum(axis=0)
+    p[:, 2] = [0, 1, 0]
+    expected = 0.0
+    for weight, (i, j) in zip([2.0, 0.5], [(0, 2), (1, 3)], strict=True):
+        different = sum(p[a, i] * p[b, j] for a in range(3) for b in range(3) if a != b)
+        expected += weight * np.log(different)
+    found = known.pairs_apart(L, np.array([-1, -1, 1, -1]), np.array([2.0, 0.5]))
+    assert_allclose(found.value, expected)
+
+
+def test_pairs_follow_their_rows_and_those_with_two_labels_say_nothing(sample):
+    labels = sample.labels.copy()
+    labels[:4], labels[4:8] = [0, 1, 0, 1], -1
+    pairs = [(0, 1), (0, 5), (6, 5), (7, 2)]
+    A = sparse.lil_array((len(labels),) * 2)
+    for i, j in pairs:
+        A[i, j] = A[j, i] = 1.0
+    whole = sample._replace(labels=labels, apart=sparse.csr_array(A))
+    rows = arrange(whole)
+    found = rows.order[rows.apart.rows].reshape(2, -1).T
+    assert sorted(map(tuple, found)) == [(0, 5), (2, 7), (5, 6)]
+    assert_array_equal(rows.apart.labels, labels[found.T.ravel()])
+    part = arrange(whole.take(np.array([5, 0, 7])))
+    assert_array_equal(part.order[part.apart.rows], [0, 1])

@@ -100,3 +100,19 @@ def test_only_weights_that_are_named_and_have_rows_are_chosen(sample, rng, monke
     model, _ = weights.choose_weights(sample, MODEL, both, None, rng)
     assert (model.chunk_weight, model.unlabelled_weight) == (1.0, 1.0)
     assert weights.choose_weights(sample, MODEL, (), None, rng) == (MODEL, {})
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.99, 0.1), (1.01, 0.01)])
+def test_the_error_of_a_gain_is_that_of_its_mean(sample, rng, monkeypatch, share, expected):
+    """A gain of one nat is clear where it is more than its deviations over the root of n."""
+    sample = sample._replace(weights=np.ones(len(sample.labels)))
+    folds = weights.folds(sample, 3, rng)
+    n = np.sum(folds >= 0)
+    swing = np.where(np.arange(n) % 2, 1.0, -1.0)
+    swing = share * np.sqrt(n) * (swing - swing.mean()) / swing.std()
+
+    def scores(sample, model, fold_of, fit):
+        return swing if model.unlabelled_weight == 0.1 else np.full(n, -1.0)
+
+    monkeypatch.setattr(weights, "hidden_log_probabilities", scores)
+    assert weights.choose("unlabelled_weight", sample, MODEL, folds, None).best == expected

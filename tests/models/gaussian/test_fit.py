@@ -89,3 +89,9 @@ def test_noise_at_its_floor_is_told(rng):
 def test_rows_without_variation_are_refused():
     with pytest.raises(ValueError, match="no variation"):
         fit(Problem(np.ones((5, 3))), settings(1), iterate)
+
+
+@pytest.mark.parametrize("q", [1, 3])
+def test_the_total_variance_is_that_of_the_model_with_gaps_too(X, q):
+    found = fit(Problem(remove_entries(X, 0.2)), settings(q), iterate)
+    assert_allclose(found.total, np.trace(covariance(*found.view)))

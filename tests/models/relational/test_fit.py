@@ -191,3 +191,15 @@ def test_a_graph_that_averages_everything_away_is_refused(linked):
     everyone = sparse.csr_array(1 - np.eye(len(X)))
     with pytest.raises(ValueError, match="no variation left once its rows are mixed"):
         fit(Problem(X, everyone), settings("filter"), iterate)
+
+
+def test_em_ends_when_an_entry_gains_less_than_the_tolerance(linked):
+    X, A = linked
+    asked = []
+
+    def loop(method, *, max_iter, tol):
+        asked.append(tol)
+        return iterate(method, max_iter=max_iter, tol=tol)
+
+    fit(Problem(X, A), settings(solver="em", tol=1e-3), loop)
+    assert_allclose(asked, 1e-3 * A.shape[0] * X.shape[1])

@@ -9,6 +9,7 @@ from scipy.stats import multivariate_normal
 from gnomon.inference.loop import Method, Run, iterate
 from gnomon.linalg.blocks import from_loaders
 from gnomon.linalg.data import Matrix, center
+from gnomon.models.gaussian import ppca
 from gnomon.models.relational import model, rounds
 
 
@@ -17,7 +18,7 @@ def task(linked, rng):
     X, A = linked
     mean, centered = center(Matrix(X))
     data = model.link(centered, A, rng)
-    axes = rounds.leading_axes(centered, 4, rng)
+    axes = ppca.leading_axes(centered, 4, rng)
     return rounds.Task(Matrix(X), A, mean, data, axes, 2, rng)
 
 

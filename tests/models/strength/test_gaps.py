@@ -137,3 +137,16 @@ def test_noise_alone_climbs_to_its_maximum(rows, rng):
         for level in noise * np.array([0.999, 1.0, 1.001])
     ]
     assert np.argmax(values) == 1
+
+
+def test_the_energy_of_filled_rows_has_what_their_gaps_may_hold(rows):
+    X = remove_entries(rows[0], 0.3)
+    filled = gaps.fill(X, None, Limits())
+    W, mean, (sigma2,) = filled.ppca
+    C, total = W @ W.T + sigma2 * np.eye(d), 0.0
+    for x in X:
+        o = ~np.isnan(x)
+        K = C[~o][:, o] @ np.linalg.inv(C[o][:, o])
+        total += np.sum((x[o] - mean[o]) ** 2) + np.sum((K @ (x[o] - mean[o])) ** 2)
+        total += np.trace(C[~o][:, ~o] - K @ C[o][:, ~o])
+    assert_allclose(filled.total, total / len(X))

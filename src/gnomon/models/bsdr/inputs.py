@@ -19,11 +19,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.linalg.lapack import dtrtri
 from scipy.sparse.linalg import aslinearoperator
 
 from gnomon.linalg.data import Centered, Data, row_slices
-from gnomon.linalg.solve import Cholesky, above_rounding
+from gnomon.linalg.solve import Cholesky, above_rounding, inverse_with_log_det
 from gnomon.linalg.standardize import Scaled, column_statistics
 from gnomon.models.gaussian.filling import Filling, deviations
 
@@ -140,10 +139,6 @@ class _FactoredRidge:
         """Precisions of one for all entries."""
         return np.ones(self.n_features)
 
-    def solve(self, phi, covariances, R):
-        """The columns Sigma_s r_s."""
-        return self._solve(phi, [Cholesky.of_factor(U.T) for U in covariances.factor], R)
-
     def solver(self, phi):
         """The function R -> Sigma_s r_s, for phi not met before."""
         return partial(self._solve, phi, self._factors(phi))
@@ -181,12 +176,20 @@ class GramRidge(_FactoredRidge):
         return self.table @ P
 
     def covariances(self, phi, q) -> Covariances:
-        """The `Covariances` of q columns."""
-        factors = self._factors(phi)
-        variance = np.stack([_inverse_diagonal(factor) for factor in factors], axis=1)
-        log_det = -np.array([factor.logdet() for factor in factors])
+        """The `Covariances` of q columns, whose factors are the matrices Sigma_s themselves."""
+        pairs = [inverse_with_log_det(self._matrix(column)) for column in _columns(phi)]
+        inverses = np.stack([inverse for inverse, _ in pairs])
+        variance = np.diagonal(inverses, axis1=1, axis2=2).T
+        log_det = -np.array([log_det for _, log_det in pairs])
         trace = self.noise * (self.n_features - np.sum(_columns(phi).T * variance, axis=0))
-        return _of_columns(variance, log_det, trace, factors, q)
+        return _of_columns(variance, log_det, trace, inverses, q)
+
+    def solve(self, phi, covariances, R):
+        """The columns Sigma_s r_s."""
+        inverses = covariances.factor
+        if len(inverses) == 1:
+            return inverses[0] @ R
+        return np.matmul(inverses, R.T[:, :, None])[:, :, 0].T
 
     def _matrix(self, column):
         precision = self.table / self.noise
@@ -226,7 +229,13 @@ class DualRidge(_FactoredRidge):
         log_det = [len(self.X) * np.log(self.noise) - f.logdet() for f in factors]
         log_det = np.array(log_det) - np.log(columns).sum(axis=1)
         trace = self.noise * np.sum(reduction / columns, axis=1)
-        return _of_columns(variance, log_det, trace, factors, q)
+        # Upper triangles row by row are lower ones in the order that LAPACK reads.
+        triangles = np.stack([factor.L.T for factor in factors])
+        return _of_columns(variance, log_det, trace, triangles, q)
+
+    def solve(self, phi, covariances, R):
+        """The columns Sigma_s r_s."""
+        return self._solve(phi, [Cholesky.of_factor(U.T) for U in covariances.factor], R)
 
     def _matrix(self, column):
         covariance = (self.X / column) @ self.X.T
@@ -352,11 +361,6 @@ def _columns(phi):
     return phi[None] if phi.ndim == 1 else phi.T
 
 
-def _inverse_diagonal(factor: Cholesky):
-    inverse, _ = dtrtri(factor.L, lower=1)
-    return np.einsum("ij,ij->j", inverse, inverse)
-
-
 def _by_column(factors, R):
     """R solved with the one factor, or each column with its own."""
     if len(factors) == 1:
@@ -364,13 +368,12 @@ def _by_column(factors, R):
     return np.hstack([factor.solve(R[:, [s]]) for s, factor in enumerate(factors)])
 
 
-def _of_columns(variance, log_det, trace, factors, q):
+def _of_columns(variance, log_det, trace, factor, q):
     d = len(variance)
     return Covariances(
         np.broadcast_to(variance, (d, q)),
         np.zeros(q),
         np.broadcast_to(log_det, q),
         np.broadcast_to(trace, q),
-        # Upper triangles row by row are lower ones in the order that LAPACK reads.
-        np.stack([factor.L.T for factor in factors]),
+        factor,
     )

@@ -4,6 +4,7 @@
 
     J = sum over labelled rows of log p(c | z)
         + chunk_weight sum over chunks of log p(members share a class)
+        + chunk_weight sum over pairs of log p(they are of different classes)
         + unlabelled_weight sum over other rows of (log p(z) + log det(P'SP) / 2)
         - ridge tr(P'P) / 2
 
@@ -186,6 +187,14 @@ def data_terms(mixture: Mixture, Z, rows: Rows, model: Model) -> tuple[float, np
         term = block.objective_term(L, log_alpha, model)
         parts *= term.parts[mixture.class_of]
         gradient[block.rows] = row_gradient(white, parts, Z[block.rows])
+        value += term.value
+    if rows.apart is not None:
+        here = Z[rows.apart.rows]
+        L, parts = class_densities(white, here)
+        term = rows.apart.objective_term(L, log_alpha, model)
+        parts *= term.parts[mixture.class_of]
+        # A row may be in several pairs.
+        np.add.at(gradient, rows.apart.rows, row_gradient(white, parts, here))
         value += term.value
     return value, gradient
 

@@ -11,6 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 from scipy.linalg import eigh
 
 from gnomon.inference.loop import Method, Run, iterate, keep_best
@@ -42,7 +43,8 @@ class Problem(NamedTuple):
     """Rows, all of positive weight, and what is known of them.
 
     ``labels`` are class numbers and ``chunks`` chunk numbers, -1 where there is none;
-    ``n_gaussians`` is the number of Gaussians of each class.
+    ``n_gaussians`` is the number of Gaussians of each class; ``apart`` (n, n) is not zero between
+    rows of different classes, None where no such pair is known.
     """
 
     X: Data
@@ -50,6 +52,7 @@ class Problem(NamedTuple):
     chunks: np.ndarray
     weights: np.ndarray
     n_gaussians: list[int]
+    apart: sparse.csr_array | None = None
 
 
 class Settings(NamedTuple):
@@ -138,6 +141,7 @@ def in_standard_units(problem: Problem, standard: Standard, space: RowSpace | No
         weights=problem.weights,
         class_of=np.repeat(np.arange(len(problem.n_gaussians)), problem.n_gaussians),
         total_variance=min(np.count_nonzero(standard.factors), problem.weights.sum()),
+        apart=problem.apart,
     )
 
 

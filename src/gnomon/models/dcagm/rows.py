@@ -8,13 +8,16 @@ A term is a function of L = log p(z, c), classes by rows (c, n). It is given by 
 derivatives by L, ``parts`` (c, n), and by log alpha, ``counts`` (c,), where L has log alpha in it;
 for a log likelihood these are the expected counts of EM. A chunk is a run of rows that share
 one unknown class; ``starts`` says where each begins. Weights repeat a row: in a chunk as one
-more member, elsewhere as one more row.
+more member, elsewhere as one more row. Pairs of rows known to be of different classes, whatever
+else is known of them, have a term of J alone: they do not part into groups as chunks do, and EM
+would have to sum over all classes of every set that they join.
 """
 
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from gnomon.linalg.data import Data
 from gnomon.models.dcagm.mixture import TINY, log_sum
@@ -29,7 +32,8 @@ class Sample(NamedTuple):
     """Data in standard units, what is known of its rows, and the class of each Gaussian.
 
     ``labels`` are class numbers and ``chunks`` chunk numbers, -1 where there is none;
-    ``class_of`` (m,) is ascending; ``total_variance`` is the sum over the columns.
+    ``class_of`` (m,) is ascending; ``total_variance`` is the sum over the columns; ``apart``
+    (n, n) is not zero between rows of different classes, None where no such pair is known.
     """
 
     X: Data
@@ -38,6 +42,7 @@ class Sample(NamedTuple):
     weights: np.ndarray
     class_of: np.ndarray
     total_variance: float
+    apart: sparse.csr_array | None = None
 
     @property
     def units(self) -> np.ndarray:
@@ -61,6 +66,7 @@ class Sample(NamedTuple):
             labels=self.labels[index],
             chunks=self.chunks[index],
             weights=self.weights[index],
+            apart=None if self.apart is None else self.apart[index][:, index],
         )
 
 
@@ -138,6 +144,23 @@ def chunk_density(L, starts, weights, log_alpha, wrong=0.0) -> Term:
     return Term(value, own + astray, posterior.sum(axis=1) + astray.sum(axis=1))
 
 
+def pairs_apart(L, labels, weights, wrong=0.0) -> Term:
+    """Log of the probability 1 - sum_c p(c | z) p(c | z') that two rows are of different classes.
+
+    L has the first rows of all pairs and then the second ones; a label, >= 0, is taken for sure.
+    A share ``wrong`` of the pairs is taken to say nothing.
+    """
+    posterior = np.exp(L - log_sum(L))
+    known = np.flatnonzero(labels >= 0)
+    posterior[:, known] = labels[known] == np.arange(len(L))[:, None]
+    others = np.roll(posterior, len(weights), axis=1)
+    shared = np.sum(posterior * others, axis=0)
+    left = 1 - (1 - wrong) * shared
+    parts = np.tile(weights, 2) * (wrong - 1) / left * posterior * (others - shared)
+    parts[:, known] = 0.0
+    return Term(float(weights @ np.log(left[: len(weights)])), parts, parts.sum(axis=1))
+
+
 def _log(values):
     return np.log(np.maximum(values, TINY))
 
@@ -211,13 +234,31 @@ class Chunked(NamedTuple):
 Block = Labelled | Alone | Chunked
 
 
+class Apart(NamedTuple):
+    """Pairs of rows of different classes: all first ones, then all second ones.
+
+    ``rows`` (2p,) are their places, ``weights`` (p,) those of the pairs.
+    """
+
+    rows: np.ndarray
+    labels: np.ndarray
+    weights: np.ndarray
+
+    def objective_term(self, L, log_alpha, model) -> Term:
+        """What these pairs add to J."""
+        return combine(
+            (model.chunk_weight, pairs_apart(L, self.labels, self.weights, WRONG_MEMBERS))
+        )
+
+
 class Rows(NamedTuple):
-    """The rows of X in the order labelled, alone, in chunks, and cut in blocks."""
+    """The rows of X in the order labelled, alone, in chunks, and cut in blocks; pairs apart."""
 
     X: Data
     order: np.ndarray
     weights: np.ndarray
     blocks: tuple[Block, ...]
+    apart: Apart | None = None
 
     @property
     def labels(self) -> np.ndarray:
@@ -256,7 +297,19 @@ def arrange(sample: Sample) -> Rows:
     blocks: list[Block] = _label_blocks(labels[known], weights)
     blocks += [Alone(rows, weights[rows]) for rows in _cuts(len(known), len(alone))]
     blocks += _chunk_blocks(len(known) + len(alone), sample.chunks[members], weights)
-    return Rows(sample.X, order, weights, tuple(blocks))
+    return Rows(sample.X, order, weights, tuple(blocks), _pairs(sample, order))
+
+
+def _pairs(sample, order):
+    """The pairs of rows of different classes by their places, but for those with two labels."""
+    if sample.apart is None:
+        return None
+    pairs = sparse.coo_array(sparse.triu(sample.apart, 1))
+    i, j = pairs.coords
+    open_ones = (sample.labels[i] < 0) | (sample.labels[j] < 0)
+    i, j = i[open_ones], j[open_ones]
+    both, places = np.concatenate([i, j]), np.argsort(order)
+    return Apart(places[both], sample.labels[both], sample.weights[i] * sample.weights[j])
 
 
 def _label_blocks(labels, weights):

@@ -3,6 +3,7 @@
     complete    leading eigenpairs of X'X by moments, dual or subspace, then eqs. (7)-(8) of
                 [TB99]; or EM for study
     gaps        EM of the observed entries, rows with the same gaps together
+    prior       Bayesian PCA, `bayesian`: components without evidence are left out
 
 Where the number of components is not given, `dimension` finds it first.
 """
@@ -15,7 +16,7 @@ import numpy as np
 
 from gnomon.inference.loop import Run, iterate
 from gnomon.linalg.data import center, check_spread, has_gaps, weighted
-from gnomon.models.gaussian import dimension, em, gaps, patterns, ppca
+from gnomon.models.gaussian import bayesian, dimension, em, gaps, patterns, ppca
 from gnomon.stats.gaussian import View
 
 
@@ -34,12 +35,13 @@ class Settings(NamedTuple):
     max_iter: int
     tol: float
     rng: np.random.Generator
+    prior: str | None = None
 
 
 class PpcaFit(NamedTuple):
     """Mean, loadings in principal order and noise; the run, and how the size was chosen.
 
-    ``total`` is the variance of all columns together.
+    ``total`` is the variance of all columns together, ``evidence`` what a prior leads to.
     """
 
     mean: np.ndarray
@@ -48,12 +50,15 @@ class PpcaFit(NamedTuple):
     run: Run
     curve: dimension.Curve | None = None
     at_floor: bool = False
+    evidence: bayesian.Evidence | None = None
 
 
 def fit(problem: Problem, settings: Settings, loop) -> PpcaFit:
-    """The maximum of the likelihood of all that is observed."""
+    """The maximum of the likelihood, or of a bound on the evidence, of all that is observed."""
     # Numbers out of range are found by what they lead to, and named.
     with np.errstate(over="ignore", invalid="ignore"):
+        if settings.prior is not None:
+            return _fit_evidence(problem, settings, loop)
         if has_gaps(problem.X):
             return _fit_gaps(problem, settings, loop)
         return _fit_complete(problem, settings, loop)
@@ -101,6 +106,26 @@ def _fit_gaps(problem, settings, loop):
     W, mean, (sigma2,) = run.state
     total = float(np.sum(W**2) + len(mean) * sigma2)
     return PpcaFit(mean, View(ppca.canonical(W), float(sigma2)), total, run, curve)
+
+
+def _fit_evidence(problem, settings, loop):
+    """The maximum of a bound on the evidence, with the prior of `bayesian`."""
+    if has_gaps(problem.X):
+        rows = bayesian.weighted_rows(problem.X.astype(float), problem.weights)
+        q = bayesian.most(settings.n_components, rows.X.shape)
+        limits = {"max_iter": settings.max_iter, "tol": settings.tol}
+        run = bayesian.maximise_with_gaps(rows, q, loop, **limits)
+        mean, found = run.state.mean, run.state.evidence
+        total = float(np.sum(found.view.W**2) + len(mean) * found.view.sigma2)
+        return PpcaFit(mean, found.view, total, run, evidence=found)
+    data = weighted(*problem)
+    mean, centered = center(data)
+    q, n = bayesian.most(settings.n_components, data.shape), centered.n_samples
+    spectrum = _spectrum(centered, q, settings)
+    total = check_spread(spectrum.trace, data.dtype) / n
+    found = bayesian.maximise(spectrum, q, n)
+    run = Run(found, [found.bound], converged=True)
+    return PpcaFit(mean, found.view, total, run, evidence=found)
 
 
 def _size(n_components, curve, explained, shape):

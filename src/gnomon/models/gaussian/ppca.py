@@ -85,6 +85,13 @@ def leading_spectrum(X: Data, k, rng, *, solver="auto", tol=1e-7, max_rounds=100
     return _from_products(X, k, rng, tol, max_rounds)
 
 
+def leading_axes(X: Data, k: int, rng) -> np.ndarray:
+    """The k principal axes of centred rows (d, k)."""
+    if eigen.suits_lanczos(X, k):
+        return eigen.from_lanczos(X, k, rng)[1]
+    return leading_spectrum(X, k, rng).vectors
+
+
 def _from_products(X, k, rng, tol, max_rounds):
     fast = X.as_float32() if tol > SINGLE_ABOVE else X
     n, (_, d), trace = X.n_samples, X.shape, X.squared_norm

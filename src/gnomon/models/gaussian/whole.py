@@ -8,7 +8,7 @@ fewer steps. A step takes d^2 q operations a pattern, where `gaps.step` takes d 
 is for tables of few columns.
 """
 
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -93,13 +93,18 @@ def closed_form(rows: Completed, data: patterns.Patterns, q) -> gaps.State:
     return gaps.State(vectors[:, : -q - 1 : -1] * scales, data.shift + rows.mean, noise)
 
 
+@lru_cache
+def _upper(d):
+    """Places of the upper triangle, which a step asks for several times."""
+    return np.triu_indices(d)
+
+
 def _pack(rows):
-    upper = np.triu_indices(len(rows.mean))
-    return np.concatenate([rows.mean, rows.covariance[upper]])
+    return np.concatenate([rows.mean, rows.covariance[_upper(len(rows.mean))]])
 
 
 def _unpack(x):
     d = int((np.sqrt(9 + 8 * len(x)) - 3) / 2 + 0.5)
     half = np.zeros((d, d))
-    half[np.triu_indices(d)] = x[d:]
+    half[_upper(d)] = x[d:]
     return Completed(x[:d], half + np.triu(half, 1).T)

@@ -1,14 +1,18 @@
-"""The fits of PRPCA: without links, as in the paper, by a filter, and by the learnt model.
+"""The fits of PRPCA: without links, as in the paper, by a filter, beside neighbours, learnt.
 
     no links    PPCA
     "paper"     PPCA of rows mixed by R with R'R = Delta, in closed form or by EM      `paper`,
-                EM with missing entries by `missing`
+                EM with missing entries by `missing`; with a prior Bayesian PCA of these rows
     "filter"    PPCA of rows smoothed by a power of the normalised adjacency           `paper`
+    "beside"    PPCA of rows side by side with the means of their neighbours          `beside`
+    "auto"      "filter", or "beside" where smoothing blurs content; PPCA where neighbours
+                tell no more than those of permuted links
     "learnt"    a shared part and a part of each row's own: `model`, fitted by `rounds`,
                 with missing entries by `gaps`; PPCA where permuted links explain as much
 
 Rows with gaps are filled first by PPCA, each from its own content. "learnt", and "paper" by EM, go
-on from there to the likelihood of what is observed; the others take them as they are.
+on from there to the likelihood of what is observed; the others take them as they are. With a prior
+gaps are part of the bound.
 """
 
 from functools import partial
@@ -22,10 +26,10 @@ from gnomon.linalg import graph
 from gnomon.linalg.data import Centered, as_data, center, check_spread, has_gaps
 from gnomon.linalg.mixed import Mixed
 from gnomon.linalg.solve import fix_signs, one_thread
+from gnomon.models.gaussian import bayesian, patterns, ppca
 from gnomon.models.gaussian import fit as gaussian_fit
 from gnomon.models.gaussian import gaps as gaussian_gaps
-from gnomon.models.gaussian import patterns, ppca
-from gnomon.models.relational import gaps, missing, model, paper, posterior, rounds
+from gnomon.models.relational import beside, gaps, missing, model, paper, posterior, rounds
 from gnomon.models.relational.model import State
 from gnomon.stats.gaussian import View
 
@@ -48,7 +52,7 @@ class Problem(NamedTuple):
 class Settings(NamedTuple):
     """How links enter, with the parameters of each way, and when to stop; see `PRPCA`."""
 
-    n_components: int
+    n_components: int | str
     relation: str
     alpha: float
     gamma: float
@@ -58,15 +62,18 @@ class Settings(NamedTuple):
     max_iter: int
     tol: float | None
     rng: np.random.Generator
+    prior: str | None = None
 
 
 class PrpcaFit(NamedTuple):
-    """Mean, loadings and noise of a row without links, the run, and what "learnt" adds.
+    """Mean, loadings and noise of a row without links, the run, and what relations add.
 
     ``coordinates`` are what new rows need of the rows of the fit: their latent variables by
     content alone, or, where a part is shared, their content on the axes of the state.
     ``content`` says how rows themselves, neither mixed nor smoothed, spread along the axes of
-    the view and around them; None where the view does.
+    the view and around them; None where the view does. ``prior_variances`` are those of the
+    loadings of a row without links, None without a prior. ``pair`` has loadings of content and
+    of neighbours, ``told`` what "auto" saw.
     """
 
     mean: np.ndarray
@@ -78,6 +85,10 @@ class PrpcaFit(NamedTuple):
     gain: float = 0.0
     permuted_gain: float = 0.0
     content: View | None = None
+    prior_variances: np.ndarray | None = None
+    relation: str = "filter"
+    pair: beside.Pair | None = None
+    told: beside.Told | None = None
 
 
 def fit(problem: Problem, settings: Settings, loop) -> PrpcaFit:
@@ -87,17 +98,50 @@ def fit(problem: Problem, settings: Settings, loop) -> PrpcaFit:
     return FITS[settings.relation](problem, settings, loop)
 
 
+def _fit_auto(problem, settings, loop):
+    """By the filter, beside neighbours, or without links, as content itself tells.
+
+    Neighbours by links that are noise tell no more than those of permuted links. Smoothed content
+    that tells columns which were not seen worse than content does is blurred.
+    """
+    rows = _centered_rows(problem.X, settings)
+    told = beside.tell_content(problem.A, rows.centered, settings.power, settings.rng)
+    if told.links_are_noise:
+        return _fit_alone(problem.X, settings, loop)._replace(told=told, relation="none")
+    by = _by_neighbours if told.smoothing_blurs else _by_filter
+    return by(problem, rows, settings, loop)._replace(told=told)
+
+
+class _Rows(NamedTuple):
+    """Rows with their gaps filled, their mean, what is left, and its squared norm."""
+
+    filled: "_Filled"
+    mean: np.ndarray
+    centered: Any
+    total: float
+
+
+def _centered_rows(X, settings):
+    filled = _without_gaps(X, settings.n_components, settings)
+    mean, centered = center(as_data(filled.X))
+    return _Rows(filled, mean, centered, check_spread(centered.squared_norm, centered.dtype))
+
+
 def _fit_alone(X, settings, loop):
     """PPCA."""
     q, max_iter, tol = settings.n_components, settings.max_iter, _tolerance(settings, TOL)
-    options = gaussian_fit.Settings(q, "auto", max_iter, tol, settings.rng)
+    options = gaussian_fit.Settings(q, "auto", max_iter, tol, settings.rng, settings.prior)
     found = gaussian_fit.fit(gaussian_fit.Problem(X), options, loop)
-    return PrpcaFit(found.mean, found.view, found.run, _latent_means(X, found.mean, found.view))
+    coordinates = _latent_means(X, found.mean, found.view)
+    variances = None if found.evidence is None else found.evidence.variances
+    return PrpcaFit(found.mean, found.view, found.run, coordinates, prior_variances=variances)
 
 
 def _fit_paper(problem, settings, loop):
     """PPCA of rows mixed by R with R'R = Delta, eqs. (16)-(22) of [LYZ09]."""
     R, scale = _precision_root(problem, settings)
+    if settings.prior is not None:
+        return _fit_evidence(problem.X, R, scale, settings, loop)
     filled = _without_gaps(problem.X, settings.n_components, settings)
     rows = as_data(filled.X)
     mean = paper.relational_mean(rows, R)
@@ -111,6 +155,33 @@ def _fit_paper(problem, settings, loop):
         view, run = by(Mixed(R.astype(rows.dtype), centered), total, settings, loop)
     view = paper.of_row(view, scale)
     return _mixed_fit(problem.X, mean, view, run, _content(view, centered, total, filled))
+
+
+def _fit_evidence(X, R, scale, settings, loop):
+    """Bayesian PRPCA: the bound of `bayesian` for mixed rows, gaps a part of it."""
+    q = bayesian.most(settings.n_components, X.shape)
+    if has_gaps(X):
+        linked = bayesian.linked_rows(X.astype(float), R)
+        limits = {"max_iter": settings.max_iter, "tol": _tolerance(settings, TOL)}
+        run = bayesian.maximise_with_gaps(linked, q, loop, **limits)
+        mean, found = run.state.mean, run.state.evidence
+        rows = as_data(run.state.filled)
+    else:
+        rows = as_data(X)
+        mean = paper.relational_mean(rows, R)
+        mixed = Mixed(R.astype(rows.dtype), Centered(rows, mean))
+        spectrum = paper.checked_spectrum(mixed, _spread(rows, mean), q, settings.rng)
+        found = bayesian.maximise(spectrum, q, mixed.n_samples)
+        run = Run(found, [found.bound], converged=True)
+    view, centered = paper.of_row(found.view, scale), Centered(rows, mean)
+    content = _content(view, centered, _spread(rows, mean), _Filled(rows))
+    kept = _mixed_fit(X, mean, view, run, content)
+    return kept._replace(prior_variances=found.variances / scale)
+
+
+def _spread(rows, mean):
+    """Squared norm of the rows less the mean, refused where they do not vary."""
+    return check_spread(Centered(rows, mean).squared_norm, rows.dtype)
 
 
 def _precision_root(problem, settings):
@@ -132,14 +203,32 @@ def _observed_maximum(X, R, filled, settings, loop):
 
 
 def _fit_filter(problem, settings, loop):
+    return _by_filter(problem, _centered_rows(problem.X, settings), settings, loop)
+
+
+def _by_filter(problem, rows, settings, loop):
     """PPCA of rows smoothed by a power of the normalised adjacency."""
-    filled = _without_gaps(problem.X, settings.n_components, settings)
-    rows = as_data(filled.X)
-    mean, centered = center(rows)
-    total = check_spread(centered.squared_norm, rows.dtype)
-    smoothed = paper.filtered(problem.A, centered, settings.power)
-    view, run = _in_closed_form(smoothed, total, settings, loop)
-    return _mixed_fit(problem.X, mean, view, run, _content(view, centered, total, filled))
+    smoothed = paper.filtered(problem.A, rows.centered, settings.power)
+    view, run = _in_closed_form(smoothed, rows.total, settings, loop)
+    content = _content(view, rows.centered, rows.total, rows.filled)
+    return _mixed_fit(problem.X, rows.mean, view, run, content)
+
+
+def _fit_beside(problem, settings, loop):
+    return _by_neighbours(problem, _centered_rows(problem.X, settings), settings, loop)
+
+
+def _by_neighbours(problem, rows, settings, loop):
+    """PPCA of rows side by side with the means of their neighbours."""
+    mean, centered, q = rows.mean, rows.centered, settings.n_components
+    pair, objective = beside.fit_pair(problem.A, centered, rows.total, q, settings.rng)
+    view, run = View(pair.W, pair.sigma2), Run(pair, [objective], converged=True)
+    axes = View(ppca.canonical(pair.W), pair.sigma2)
+    content = _content(axes, centered, rows.total, rows.filled)
+    coordinates = np.asarray(centered @ pair.V.astype(centered.dtype), dtype=float)
+    return PrpcaFit(
+        mean, view, run, coordinates, True, content=content, relation="beside", pair=pair
+    )
 
 
 def _mixed_fit(X, mean, view, run, content):
@@ -213,7 +302,7 @@ def _task(X, A, settings):
     mean, centered = center(rows)
     check_spread(centered.squared_norm, rows.dtype)
     data = model.link(centered, A, rng)
-    return rounds.Task(rows, A, mean, data, rounds.leading_axes(centered, k, rng), q, rng)
+    return rounds.Task(rows, A, mean, data, ppca.leading_axes(centered, k, rng), q, rng)
 
 
 def _fit_rounds(X, task, verdict, settings, loop):
@@ -295,4 +384,10 @@ def _tolerance(settings, default) -> float:
     return default if settings.tol is None else settings.tol
 
 
-FITS = {"paper": _fit_paper, "filter": _fit_filter, "learnt": _fit_learnt}
+FITS = {
+    "auto": _fit_auto,
+    "paper": _fit_paper,
+    "filter": _fit_filter,
+    "beside": _fit_beside,
+    "learnt": _fit_learnt,
+}

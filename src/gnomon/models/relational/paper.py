@@ -80,9 +80,14 @@ def closed_form(rows: Mixed, total: float, q: int, rng) -> ppca.Maximum:
 
     ``total`` is the squared norm of the centred rows before that.
     """
+    return ppca.closed_form(checked_spectrum(rows, total, q, rng), q, rows.n_samples)
+
+
+def checked_spectrum(rows: Mixed, total: float, q: int, rng) -> Spectrum:
+    """The q leading eigenpairs of mixed rows, refused where these do not vary."""
     spectrum = _spectrum(rows, q, rng)
     _check_variation(spectrum.trace, total, rows.dtype)
-    return ppca.closed_form(spectrum, q, rows.n_samples)
+    return spectrum
 
 
 def em_method(rows: Mixed, total: float, q: int, rng) -> Method:

@@ -18,12 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gnomon.inference.loop import Method, Run, iterate, momentum, settled
-from gnomon.linalg import eigen
 from gnomon.linalg.blocks import Blocks
 from gnomon.linalg.data import Centered, Data, center
 from gnomon.linalg.graph import apply, lanczos, normalized, unit_rule
 from gnomon.linalg.mixed import Mixed
-from gnomon.models.gaussian.ppca import leading_spectrum
+from gnomon.models.gaussian.ppca import leading_axes
 from gnomon.models.relational import model
 from gnomon.models.relational.model import Linked, State
 
@@ -86,13 +85,6 @@ class Rounds(NamedTuple):
 
     number: int | None = None
     factor: float = 1.0
-
-
-def leading_axes(X: Data, k: int, rng) -> np.ndarray:
-    """The k principal axes of centred rows."""
-    if eigen.suits_lanczos(X, k):
-        return eigen.from_lanczos(X, k, rng)[1]
-    return leading_spectrum(X, k, rng).vectors
 
 
 def smoothest_first(data: Linked, axes, q: int, rng=None) -> np.ndarray:

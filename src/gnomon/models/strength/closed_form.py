@@ -72,13 +72,14 @@ def principal_space(mean, X: Data, size: int, rng, leading=None) -> PrincipalSpa
     way = route(X, size)
     if way == "subspace":
         values, V = krylov_pairs(X, size, rng, leading=leading)
+        energy = X.squared_norm
     else:
-        values, V, _ = (from_moments if way == "moments" else from_dual)(X, size)
+        values, V, energy = (from_moments if way == "moments" else from_dual)(X, size)
     # Rows that are all equal have one direction, of next to no variance.
     kept = max(1, int(above_rounding(values).sum()))
     data, weights = (X.X, X.weights) if isinstance(X, Weighted) else (X, None)
     variances = np.maximum(values[:kept] / X.n_samples, TINY)
-    total = max(X.squared_norm / X.n_samples, TINY)
+    total = max(energy / X.n_samples, TINY)
     return PrincipalSpace(mean, data, fix_signs(V[:, :kept]), variances, total, weights)
 
 

@@ -1,0 +1,130 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+
+from gnomon.linalg.data import Matrix, center
+from gnomon.models.relational import beside
+from gnomon.models.relational.posterior import Nodes
+
+
+def random_graph(n, degree, rng):
+    A = np.triu(rng.random((n, n)) < degree / n, 1).astype(float)
+    return sparse.csr_array(A + A.T)
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(0)
+    A = random_graph(30, 2, rng)
+    return A, rng.normal(size=(30, 3)) @ rng.normal(size=(3, 5)) + rng.normal(size=(30, 5))
+
+
+def pair_of(A, X, q=2):
+    _, centered = center(Matrix(X))
+    rng = np.random.default_rng(0)
+    return beside.fit_pair(A, centered, centered.squared_norm, q, rng), centered
+
+
+def joint(pair):
+    return np.concatenate([pair.W, pair.V])
+
+
+def test_the_pair_is_ppca_of_both_parts_and_neighbours_count_half(rows):
+    A, X = rows
+    (pair, log_likelihood), centered = pair_of(A, X)
+    E, M = X - X.mean(axis=0), A.toarray() / np.maximum(A.sum(axis=1), 1)[:, None]
+    Y = np.hstack([E, pair.factor * M @ E])
+    assert_allclose(np.sum(Y[:, 5:] ** 2), 0.5 * np.sum(E**2))
+    values, vectors = np.linalg.eigh(Y.T @ Y / len(Y))
+    sigma2 = values[:-2].mean()
+    assert_allclose(pair.sigma2, sigma2)
+    expected = (vectors[:, -2:] * (values[-2:] - sigma2)) @ vectors[:, -2:].T
+    assert_allclose(joint(pair) @ joint(pair).T, expected, atol=1e-10)
+    C = joint(pair) @ joint(pair).T + sigma2 * np.eye(10)
+    dense = -0.5 * np.sum(Y * np.linalg.solve(C, Y.T).T)
+    dense -= 0.5 * len(Y) * np.linalg.slogdet(2 * np.pi * C)[1]
+    assert_allclose(log_likelihood, dense)
+    assert_allclose(beside.log_density(pair, centered, A), dense)
+
+
+def test_the_embedding_is_the_conditional_mean_of_content_and_neighbours(rows):
+    A, X = rows
+    (pair, _), centered = pair_of(A, X)
+    lonely = np.diff(A.indptr) == 0
+    assert 0 < lonely.sum() < 30
+    Z = beside.embed(pair, centered, Nodes(A, np.zeros((0, 2))))
+    E, M = X - X.mean(axis=0), A.toarray() / np.maximum(A.sum(axis=1), 1)[:, None]
+    Y, L = np.hstack([E, pair.factor * M @ E]), joint(pair)
+    both = Y @ np.linalg.solve(L @ L.T + pair.sigma2 * np.eye(10), L)
+    alone = E @ np.linalg.solve(pair.W @ pair.W.T + pair.sigma2 * np.eye(5), pair.W)
+    assert_allclose(Z[~lonely], both[~lonely], atol=1e-10)
+    assert_allclose(Z[lonely], alone[lonely], atol=1e-10)
+
+
+def test_new_rows_are_embedded_by_what_is_known_of_their_neighbours(rows):
+    A, X = rows
+    (pair, _), centered = pair_of(A, X)
+    every = beside.embed(pair, centered, Nodes(A, np.zeros((0, 2))))
+    known = np.asarray(centered.rows(np.arange(20)) @ pair.V)
+    new = beside.embed(pair, centered.rows(np.arange(20, 30)), Nodes(A, known))
+    assert_allclose(new, every[20:], atol=1e-12)
+
+
+def test_each_row_is_told_without_itself():
+    rng = np.random.default_rng(1)
+    F, B = rng.normal(size=(12, 3)), rng.normal(size=(12, 2))
+    F, B = F - F.mean(axis=0), B - B.mean(axis=0)
+    F /= np.sqrt(np.mean(np.sum(F**2, axis=1)))
+    expected = []
+    for i in range(12):
+        rest = np.arange(12) != i
+        G = np.column_stack([np.ones(11), F[rest]])
+        coefficients = np.linalg.solve(G.T @ G + np.diag([0, 1, 1, 1]), G.T @ B[rest])
+        expected.append(np.sum((B[i] - np.append(1, F[i]) @ coefficients) ** 2))
+    expected = np.array(expected) / np.mean(np.sum(B**2, axis=1))
+    assert_allclose(beside._left_out_errors(F, B), expected)
+
+
+def linked_kinds(n, rng, *, across):
+    """Rows of six kinds in four communities; links join rows of a community, or of a kind of it."""
+    kind, community = np.arange(n) % 6, np.arange(n) // 6 % 4
+    wanted = np.equal.outer(community, community)
+    if not across:
+        wanted &= np.equal.outer(kind, kind)
+    A = np.triu(rng.random((n, n)) < np.where(wanted, 0.25, 0.001), 1).astype(float)
+    X = 2 * rng.normal(size=(6, 20))[kind] + rng.normal(size=(4, 20))[community]
+    return X + rng.normal(size=(n, 20)), sparse.csr_array(A + A.T)
+
+
+@pytest.mark.parametrize("across", [False, True])
+def test_smoothing_tells_more_where_links_join_a_kind_and_less_where_they_do_not(across):
+    rng = np.random.default_rng(0)
+    X, A = linked_kinds(240, rng, across=across)
+    told = beside.tell_content(A, center(Matrix(X))[1], 2, rng)
+    assert not told.links_are_noise
+    assert (told.smoothed < told.content) == (not across)
+
+
+def test_permuted_links_are_noise_in_20_of_20():
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X, A = linked_kinds(120, rng, across=seed % 2 == 0)
+        order = rng.permutation(120)
+        told = beside.tell_content(A[order][:, order], center(Matrix(X))[1], 2, rng)
+        assert told.links_are_noise
+
+
+def test_content_that_tells_nothing_says_nothing_of_links():
+    rng = np.random.default_rng(0)
+    A = random_graph(100, 4, rng)
+    told = beside.tell_content(A, center(Matrix(rng.normal(size=(100, 30))))[1], 2, rng)
+    assert told.content > 1 and not told.links_are_noise and not told.smoothing_blurs
+
+
+def test_few_columns_are_not_split():
+    rng = np.random.default_rng(0)
+    told = beside.tell_content(
+        random_graph(60, 4, rng), center(Matrix(rng.normal(size=(60, 8))))[1], 2, rng
+    )
+    assert np.isnan(told.content) and told.links_are_noise and not told.smoothing_blurs
