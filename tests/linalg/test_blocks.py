@@ -8,7 +8,7 @@ from scipy import sparse
 from gnomon import BSDR, DCAGM, PPCA
 from gnomon.datasets import make_subspace
 from gnomon.linalg import blocks
-from gnomon.linalg.blocks import Blocks, from_dask, from_loaders, kept_in_memory
+from gnomon.linalg.blocks import Blocks, from_dask, from_loaders
 from gnomon.linalg.data import Matrix, Weighted, center
 
 da = pytest.importorskip("dask.array", reason="needs dask")
@@ -70,11 +70,11 @@ def test_products_of_dask_rows(X, rng):
 )
 def test_few_rows_in_blocks_are_kept(X, stored, monkeypatch):
     X = np.where(X > 0, X, 0.0)
-    kept = kept_in_memory(stored(X))
+    kept = stored(X).kept_in_memory()
     assert isinstance(kept, Matrix) and kept.dtype == X.dtype
     assert_array_equal(kept @ np.eye(X.shape[1]), X)
     monkeypatch.setattr(blocks, "KEPT_ENTRIES", X.size - 1)
-    assert isinstance(kept_in_memory(stored(X)), Blocks)
+    assert isinstance(stored(X).kept_in_memory(), Blocks)
 
 
 @pytest.mark.parametrize("model", [BSDR(1, max_iter=2, random_state=0), DCAGM(1, max_iter=2)])

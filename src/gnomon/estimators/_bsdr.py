@@ -14,7 +14,6 @@ from gnomon._lazy import import_extra
 from gnomon.estimators._base import LatentPosterior
 from gnomon.estimators._door import FillsGaps, check_integer, check_option, check_real, generator
 from gnomon.estimators._fit import IterativeFit
-from gnomon.linalg.blocks import kept_in_memory
 from gnomon.linalg.data import Centered, as_data, has_gaps
 from gnomon.models.bsdr.factors import Gamma
 from gnomon.models.bsdr.fit import BsdrFit, Settings
@@ -239,11 +238,11 @@ def labelled_data(X, labelled, owner):
     A fit goes over them hundreds of times: of rows in blocks those are kept that fit in memory.
     """
     if labelled.all():
-        return kept_in_memory(as_data(X))
+        return as_data(X).kept_in_memory()
     warnings.warn(
         f"y has no label for {np.sum(~labelled)} of {len(labelled)} rows; {owner} leaves them "
         "out, as they say nothing of the projection in this model",
         UserWarning,
         stacklevel=3,
     )
-    return kept_in_memory(as_data(X).rows(labelled))
+    return as_data(X).rows(labelled).kept_in_memory()

@@ -47,8 +47,7 @@ from gnomon.estimators._targets import (
 from gnomon.estimators.chunks import doubtful_labels, warn_of_wrong_members
 from gnomon.estimators.links import read_links
 from gnomon.estimators.selection import ChoosesSize
-from gnomon.linalg.blocks import kept_in_memory
-from gnomon.linalg.data import Centered, as_data, has_gaps
+from gnomon.linalg.data import Centered, Data, as_data, has_gaps
 from gnomon.linalg.standardize import standardize
 from gnomon.models.dcagm import fit as dcagm
 from gnomon.models.dcagm import gaps
@@ -279,7 +278,7 @@ class DCAGM(
         X = read_data(self, X, fitting=True, min_samples=2)
         require_targets(y, "DCAGM")
         # A fit goes over the rows many times: those in blocks are kept where they fit in memory.
-        X, n = kept_in_memory(X), X.shape[0]
+        X, n = X.kept_in_memory() if isinstance(X, Data) else X, X.shape[0]
         weights = np.ones(n) if sample_weight is None else read_weights(sample_weight, n)
         self.filling_, classes = filling.learn(X, weights), read_classes(y, n)
         classes, groups = self._share_labels(

@@ -6,7 +6,6 @@ chunks are: products run there, and only their small results travel.
 
 import zlib
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
 from operator import attrgetter, matmul, methodcaller
 from typing import Any
 
@@ -80,6 +79,15 @@ class Blocks(Data):
         parts = [part.rows(m) for part, m in zip(self.parts, cut, strict=True) if m.any()]
         return Blocks(parts or [self.parts[0].rows(cut[0])], self.map)
 
+    def kept_in_memory(self):
+        if self.shape[0] * self.shape[1] > KEPT_ENTRIES:
+            return self
+        parts = [_rows_of(part) for part in self.parts]
+        if sparse.issparse(parts[0]):
+            stacked = sparse.vstack(parts, format="csr")
+            return Matrix(stacked.astype(self.dtype, copy=False))
+        return Matrix(_stacked(parts, self.shape, self.dtype))
+
     def _matmat(self, B):
         return np.concatenate(list(self.map(matmul, self.parts, [B] * len(self.parts))))
 
@@ -96,20 +104,13 @@ def _part_transposed_product(part, Z):
     return part.T @ Z
 
 
-def kept_in_memory(X: Data) -> Data:
-    """Rows in blocks as one matrix where they are few enough to be kept; others as they are."""
-    if not isinstance(X, Blocks) or X.shape[0] * X.shape[1] > KEPT_ENTRIES:
-        return X
-    parts = map(_rows_of, X.parts)
-    first = next(parts)
-    if sparse.issparse(first):
-        stacked = sparse.vstack([first, *parts], format="csr")  # type: ignore[call-overload]
-        return Matrix(stacked.astype(X.dtype, copy=False))
-    whole, stop = np.empty(X.shape, dtype=X.dtype), 0
-    for part in chain([first], parts):
+def _stacked(parts, shape, dtype):
+    """Dense and sparse parts as one dense array."""
+    whole, stop = np.empty(shape, dtype=dtype), 0
+    for part in parts:
         start, stop = stop, stop + part.shape[0]
-        whole[start:stop] = part.toarray() if hasattr(part, "toarray") else part
-    return Matrix(whole)
+        whole[start:stop] = part.toarray() if sparse.issparse(part) else part
+    return whole
 
 
 def _rows_of(part):

@@ -89,6 +89,10 @@ class Data(LinearOperator):
         """The same data in single precision, if that costs a copy of stored values at most."""
         return self
 
+    def kept_in_memory(self) -> "Data":
+        """The same rows in memory, where they are read from elsewhere and few enough to be kept."""
+        return self
+
     def rows(self, mask) -> "Data":
         """The rows that a boolean mask or an index array selects."""
         raise TypeError(f"{type(self).__name__} has no rows of its own to select")
