@@ -13,6 +13,7 @@ X, CLASSES = rows()
 SUPERVISED = [n for n in DEFAULTS if hasattr(DEFAULTS[n], "predict")]
 OF_CLASSES = [n for n in SUPERVISED if not is_regressor(DEFAULTS[n])]
 LEARNS_WITHOUT_LABELS = ("SPPCA", "KernelSPPCA")
+PRIOR_OF_EACH_WEIGHT = ("BSDR", "BSDRRegressor", "MultinomialProbit")
 
 
 def fitted(name, data, known=None):
@@ -22,9 +23,9 @@ def fitted(name, data, known=None):
 
 @pytest.mark.parametrize("name", DEFAULTS)
 def test_columns_that_occur_twice_do_not_turn_the_map(name):
-    """They may stretch it, and those with a prior of each weight move a little."""
-    twice = np.hstack([X, X])
-    assert gap(span(fitted(name, twice), twice), span(fitted(name, X), X)) < 0.1
+    """They may stretch it; with a prior of each weight two weights are more than one of the sum."""
+    twice, near = np.hstack([X, X]), 0.2 if name in PRIOR_OF_EACH_WEIGHT else 0.02
+    assert gap(span(fitted(name, twice), twice), span(fitted(name, X), X)) < near
 
 
 @pytest.mark.parametrize("name", DEFAULTS)
