@@ -37,7 +37,7 @@ COMPONENT_PRIOR = Gamma(0.01, 100.0)
 # Sparse priors prune at once what has not grown yet; steps at (1, 1) come first.
 WARM_UP_STEPS = 10
 # Steps of all starts, then of the two best: before 20 the order of the bounds says little of
-# where runs will end, but at 7 the best is one of the two (eight fits of digits), in two thirds
+# where runs will end, but at 7 the best is one of the two (three splits of digits), in two thirds
 # of the time of 20 steps for all.
 TRIAL_STEPS = (7, 13)
 # One by regression and four random ones, where the order of the classes is a local maximum.
