@@ -218,6 +218,7 @@ def test_ppca_that_follows_is_kernel_pca(circles):
         assert abs(np.corrcoef(column, other)[0, 1]) > 1 - 1e-9
 
 
+@pytest.mark.filterwarnings("ignore:BSDR found the null solution")
 def test_it_lives_in_searches_and_pickles(circles):
     X, y = circles
     model = make_pipeline(KernelFeatures(), BSDR(1, prior="column", standardize=False))
