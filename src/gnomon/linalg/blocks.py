@@ -109,7 +109,8 @@ def _stacked(parts, shape, dtype):
     whole, stop = np.empty(shape, dtype=dtype), 0
     for part in parts:
         start, stop = stop, stop + part.shape[0]
-        whole[start:stop] = part.toarray() if sparse.issparse(part) else part
+        dense = part.toarray() if sparse.issparse(part) else part  # type: ignore[attr-defined]
+        whole[start:stop] = dense
     return whole
 
 
