@@ -3,9 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# What tests the tests and the posteriors, for an hour or two: make trust.
+TRUST := covering mutants faults sbc_bsdr calibration_posteriors
+BENCHMARKS := $(filter-out $(TRUST:%=benchmarks/%.py),$(wildcard benchmarks/*.py))
 PAPERS := paper-yytkw06 paper-lyz09 paper-g13
 
-.PHONY: help demo test test-slow test-anndata test-docs test-versions test-floor test-newest lint audit bench docs dist papers $(PAPERS) clean
+.PHONY: help demo test test-slow test-anndata test-docs test-versions test-floor test-newest lint audit bench trust docs dist papers $(PAPERS) clean
 
 help:
 	@echo "make demo       fit the models on bundled data and write a report"
@@ -18,6 +21,7 @@ help:
 	@echo "make lint       format, lint and types"
 	@echo "make audit      installed packages against known vulnerabilities, without a network"
 	@echo "make bench      benchmarks against peers, results in benchmarks/results"
+	@echo "make trust      mutants, faults and calibration, results in benchmarks/results and on their page"
 	@echo "make papers     the papers' tables again, with the data of GNOMON_DATA"
 	@echo "make docs       the documentation, in docs/_build/html"
 
@@ -92,8 +96,15 @@ audit: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group bench
-	for script in benchmarks/*.py; do PYTHONPATH=. $(BIN)/python $$script || exit 1; done
+	for script in $(BENCHMARKS); do PYTHONPATH=. $(BIN)/python $$script || exit 1; done
 	$(BIN)/python docs/figures.py
+
+# Mutants go on where a run was stopped.
+trust: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group bench
+	for name in $(TRUST); do PYTHONPATH=. $(BIN)/python benchmarks/$$name.py || exit 1; done
+	PYTHONPATH=. $(BIN)/python benchmarks/mutants.py --report
+	$(BIN)/python docs/trust.py
 
 # The guides use anndata as well, hence an environment of its own here too.
 docs:
