@@ -120,7 +120,7 @@ def span(model, X) -> np.ndarray:
 
 def gap(found, expected) -> float:
     """Relative difference of two outcomes."""
-    return float(np.linalg.norm(found - expected) / np.linalg.norm(expected))
+    return float(np.linalg.norm(found - expected) / (np.linalg.norm(expected) or 1.0))
 
 
 def fit_and_say(name) -> np.ndarray:

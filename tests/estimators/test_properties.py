@@ -18,6 +18,8 @@ from sklearn.exceptions import NotFittedError
 
 # Iterations end when little is gained, which leaves so much of a map open; faults are far above.
 NEAR = 1e-3
+# BSDR ends where a step gains little, which rounding reaches by another path.
+NEAR_FOR = {"BSDR": 1e-2, "BSDRRegressor": 1e-2}
 QUICK = settings(max_examples=2, deadline=None, derandomize=True, database=None)
 THOROUGH = settings(max_examples=10, deadline=None, print_blob=True)
 
@@ -25,21 +27,26 @@ BY_COLUMN = "columns are standardised, or have priors, one by one"
 BY_CHANCE = "draws and random starts are made in the order of rows, features or classes"
 BEYOND_RANK = "components that the outputs do not need start at random, feature by feature"
 BY_OUTPUT = "each contrast of the classes has a noise of its own, and contrasts follow their order"
+BY_SPLITS = "which relation the content speaks for is asked of random rows, and may be a near thing"
+# A star stands for every variant of the estimator.
 NOT_PROMISED = {
     "turned axes": {
-        "BSDR": BY_COLUMN,
-        "BSDRRegressor": BY_COLUMN,
-        "MultinomialProbit": BY_COLUMN,
-        "DCAGM": BY_COLUMN,
+        "BSDR*": BY_COLUMN,
+        "BSDRRegressor*": BY_COLUMN,
+        "MultinomialProbit*": BY_COLUMN,
+        "DCAGM*": BY_COLUMN,
         "SPPCA, supervision=likelihood, solver=em": BY_CHANCE,
     },
     "rows in another order": {
         "BSDR, inference=gibbs": BY_CHANCE,
         "BSDRRegressor, inference=gibbs": BY_CHANCE,
+        "BSDR, solver=paper": BY_CHANCE,
+        "BSDRRegressor, solver=paper": BY_CHANCE,
+        "PRPCA": BY_SPLITS,
     },
     "features in another order": {
-        "BSDR": BEYOND_RANK,
-        "BSDRRegressor": BEYOND_RANK,
+        "BSDR*": BEYOND_RANK,
+        "BSDRRegressor*": BEYOND_RANK,
         "SPPCA, supervision=likelihood, solver=em": BY_CHANCE,
     },
     "other names of the classes": {
@@ -53,7 +60,7 @@ NOT_PROMISED = {
 def is_promised(change, name):
     """Whether an estimator, by its variant or as a whole, promises that this does not matter."""
     excused = NOT_PROMISED.get(change, {})
-    return name not in excused and name.split(",")[0] not in excused
+    return name not in excused and f"{name.split(',')[0]}*" not in excused
 
 
 def same(X, known):
@@ -122,7 +129,8 @@ def said(model, X):
     values = outcome(model, X)
     if not hasattr(model, "transform") and is_classifier(model):
         values = values[:, np.argsort(np.argmax(values[: values.shape[1]], axis=0))]
-    return values / np.abs(values).max()
+    # A prior may leave no component: then all is zero.
+    return values / (np.abs(values).max() or 1.0)
 
 
 def hold_to(change, name, model, drawn):
@@ -130,7 +138,8 @@ def hold_to(change, name, model, drawn):
     known = outputs(model, X, classes)
     expected = said(fit(clone(model), X, known), X)
     changed, moved, seen = CHANGES[change](X, known, rng)
-    assert gap(said(fit(clone(model), changed, moved), seen), expected) < NEAR
+    near = NEAR_FOR.get(name.split(",")[0], NEAR)
+    assert gap(said(fit(clone(model), changed, moved), seen), expected) < near
 
 
 def cases(models):
