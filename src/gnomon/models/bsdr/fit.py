@@ -179,7 +179,7 @@ def printed_method(model: Model, q, rng) -> Method:
     Z = rng.standard_normal(factors.Z.shape)
     B = np.vstack([factors.B[:1], rng.standard_normal(factors.B[1:].shape)])
     factors = sweeps.update_scores(factors._replace(Z=Z, B=B), model)
-    return Method(factors, partial(sweeps.printed_step, model=model))
+    return Method(sweeps.in_row_order(factors), partial(sweeps.printed_step, model=model))
 
 
 def _accelerated(model, start):

@@ -112,7 +112,14 @@ def printed_step(factors: Factors, model: Model):
     factors = update_weight_precisions(factors, model)
     factors = update_weights(factors, model)
     factors = update_scores(factors, model)
-    return update_noise(factors, model), objective
+    return in_row_order(update_noise(factors, model)), objective
+
+
+def in_row_order(value):
+    """The same values, arrays row by row: as they are read from a file, so that sums end alike."""
+    if isinstance(value, tuple):
+        return type(value)(*map(in_row_order, value))
+    return np.ascontiguousarray(value) if np.ndim(value) else value
 
 
 def update_projection_precisions(factors, model):
