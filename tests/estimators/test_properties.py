@@ -18,8 +18,8 @@ from sklearn.exceptions import NotFittedError
 
 # Iterations end when little is gained, which leaves so much of a map open; faults are far above.
 NEAR = 1e-3
-# BSDR ends where a step gains little, which rounding reaches by another path.
-NEAR_FOR = {"BSDR": 1e-2, "BSDRRegressor": 1e-2}
+# BSDR ends where a step gains little, which rounding reaches by another path: .00105 was seen.
+NEAR_FOR = {"BSDR": 3e-3}
 QUICK = settings(max_examples=2, deadline=None, derandomize=True, database=None)
 THOROUGH = settings(max_examples=10, deadline=None, print_blob=True)
 

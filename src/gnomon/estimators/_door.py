@@ -313,18 +313,18 @@ def check_option(name, value, options):
     return value
 
 
-def check_prior(model):
+def check_prior(prior, n_components, solver):
     """None, or "ard" with what it goes with: a number of components or "auto", no EM."""
-    if check_option("prior", model.prior, (None, "ard")) is None:
+    if check_option("prior", prior, (None, "ard")) is None:
         return None
-    if isinstance(model.n_components, Real) and not isinstance(model.n_components, Integral):
+    if isinstance(n_components, Real) and not isinstance(n_components, Integral):
         raise ValueError(
-            f"n_components == {model.n_components!r}; with prior='ard' accepted are integers >= 1, "
+            f"n_components == {n_components!r}; with prior='ard' accepted are integers >= 1, "
             "the most that there may be, and 'auto'"
         )
-    if model.solver == "em":
+    if solver == "em":
         raise ValueError("solver == 'em' is for prior=None; prior='ard' has a maximum of its own")
-    return model.prior
+    return prior
 
 
 def generator(random_state) -> np.random.Generator:

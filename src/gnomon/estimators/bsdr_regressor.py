@@ -231,8 +231,8 @@ class BSDRRegressor(LabelledScore, RegressorMixin, BayesianReduction):
     def _variances_of_draws(self, X, means):
         """Their variances, less the noise of the outputs."""
         V, b = (merge_chains(self.draws_[name]) for name in ("weights", "bias"))
-        noise = float(self.latent_noise) ** 2
-        return number_variances_of_draws(self._drawn_projections(X), V, b, means, noise)
+        rows, noise = self._drawn_projections(X), self._inputs.noise
+        return number_variances_of_draws(rows, V, b, means, noise)
 
     def _keep_units(self, coding, noise_variance):
         """Means and scales of the outputs, and noise variances in their units."""

@@ -230,7 +230,7 @@ class PPCA(IterativeFit, LinearGaussianModel):
             check_integer("max_iter", self.max_iter, low=1),
             check_real("tol", self.tol, low=0),
             repeatable(self.random_state),
-            check_prior(self),
+            check_prior(self.prior, self.n_components, self.solver),
         )
 
     def _keep(self, dtype, found):

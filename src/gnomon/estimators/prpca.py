@@ -481,9 +481,10 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         return check_integer("n_components", self.n_components, low=1)
 
     def _check_prior(self):
-        if check_prior(self) is not None and self.relation != "paper":
+        prior = check_prior(self.prior, self.n_components, self.solver)
+        if prior is not None and self.relation != "paper":
             raise ValueError(f"relation == {self.relation!r}; prior='ard' accepts 'paper'")
-        return self.prior
+        return prior
 
     def _keep(self, dtype, index, found):
         for name in OF_SOME_RELATIONS:
