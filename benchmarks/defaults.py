@@ -193,7 +193,13 @@ def _with_sizes(X, y, labels, seed):
     return found
 
 
-BSDR_PRIORS = ((0.001, 1000.0), (0.01, 100.0), (0.1, 10.0))
+# Prior of the precisions and latent noise.
+BSDR_SETTINGS = (
+    ((0.001, 1000.0), 0.1),
+    ((0.01, 100.0), 0.1),
+    ((0.1, 10.0), 0.1),
+    ((0.01, 100.0), 1.0),
+)
 # Classes, rows of each, directions that their means span (0: labels that mean nothing).
 PLANTED_CLASSES = [
     (2, 10, 1),
@@ -211,24 +217,25 @@ def bsdr(seeds):
     table = []
     for planted in PLANTED_CLASSES:
         row = ["{} classes, {} rows each, {} directions".format(*planted)]
-        for prior in BSDR_PRIORS:
-            sizes, scores = np.transpose([_bsdr_found(*planted, prior, seed) for seed in seeds])
+        for chosen in BSDR_SETTINGS:
+            sizes, scores = np.transpose([_bsdr_found(*planted, *chosen, seed) for seed in seeds])
             right = np.mean(sizes == planted[2])
             row.append(f"{right:.2f} / {sizes.mean():.1f} / {scores.mean():.3f}")
         table.append(row)
         print(row, flush=True)
-    columns = ["planted", *map(str, BSDR_PRIORS)]
-    title = 'BSDR "auto" by projection_prior: share right / mean number / accuracy on new rows'
+    columns = ["planted", *(f"{prior}, noise {noise}" for prior, noise in BSDR_SETTINGS)]
+    title = 'BSDR "auto" by prior and latent noise: share right / mean number / accuracy'
     return title, columns, table
 
 
-def _bsdr_found(n_classes, per_class, n_directions, prior, seed):
+def _bsdr_found(n_classes, per_class, n_directions, prior, noise, seed):
     rng = np.random.default_rng(seed)
     means = _planted_means(n_classes, n_directions, rng)
     y = np.repeat(np.arange(n_classes), per_class + 40)
     X = means[y] + rng.standard_normal((len(y), 10))
     train = np.arange(len(y)) % (per_class + 40) < per_class
-    model = BSDR("auto", projection_prior=prior, random_state=0).fit(X[train], y[train])
+    model = BSDR("auto", projection_prior=prior, latent_noise=noise, random_state=0)
+    model.fit(X[train], y[train])
     return model.kept_.sum(), model.score(X[~train], y[~train])
 
 
