@@ -54,11 +54,28 @@ def absolute(F, weights, penalty):
     return penalty * np.sum(weights[:, None] * centred**2) / weights.sum()
 
 
-def test_leave_one_out_residuals_equal_brute_force_refits(rows):
+def test_numbers_are_predicted_by_all_penalties_as_likely_as_rows_left_out_make_them(rows):
     F, Y, observed, ones = rows
     fit = completed(F, Y, observed, ones)
-    a = absolute(F, ones, fit.penalty[0])
-    assert_allclose(fit.residuals, brute_residuals(F, Y, ones, a), rtol=1e-9, atol=1e-10)
+    grid = [g for g in RULE.penalties if g >= RULE.least_penalty_of_numbers]
+    left_out = [brute_residuals(F, Y, ones, absolute(F, ones, g)) for g in grid]
+    logs = [np.linalg.slogdet(residual_covariance(E, ones))[1] for E in left_out]
+    likelihoods = np.exp(-n / 2 * (np.array(logs) - min(logs)))
+    shares = likelihoods / likelihoods.sum()
+    assert np.sum(shares > 0.01) > 2
+    assert fit.penalty[0] == grid[np.argmax(shares)]
+    assert_allclose(fit.residuals, np.tensordot(shares, left_out, axes=1), rtol=1e-6, atol=1e-8)
+    B = [refit(F, Y, ones, absolute(F, ones, g))[0] for g in grid]
+    assert_allclose(fit.B, np.tensordot(shares, B, axes=1), rtol=1e-6, atol=1e-8)
+
+
+def test_many_rows_leave_one_penalty_nearly_all_of_the_share(rng):
+    F = rng.standard_normal((3000, p))
+    Y = F @ rng.standard_normal((p, 1)) + rng.standard_normal((3000, 1))
+    seen, ones = np.ones((3000, 1), dtype=bool), np.ones(3000)
+    fit = completed(F, Y, seen, ones)
+    best = recomplete(F, Outputs(Y, seen), ones, fit.penalty)
+    assert_allclose(fit.B, best.B, rtol=0.01)
 
 
 def test_leave_one_out_holds_with_class_weights(rows, rng):
@@ -87,8 +104,9 @@ def test_the_penalty_has_the_least_log_determinant_of_all(rows):
 def test_a_given_penalty_gives_the_same_fit(rows, rng, wide):
     F, Y, observed, ones = rows
     F = np.hstack([F, 0.1 * rng.standard_normal((n, 12))]) if wide else F
-    fit = completed(F, Y, observed, ones)
-    again = recomplete(F, Outputs(Y, observed), ones, fit.penalty)
+    labels = np.arange(n) % 3
+    fit = completed(F, Y, observed, ones, labels)
+    again = recomplete(F, Outputs(Y, observed, labels), ones, fit.penalty)
     assert_allclose(again.B, fit.B, rtol=1e-8, atol=1e-10)
     assert_allclose(again.offset, fit.offset, rtol=1e-8, atol=1e-10)
     assert_allclose(again.residuals, fit.residuals, rtol=1e-8)

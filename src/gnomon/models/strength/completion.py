@@ -5,11 +5,16 @@
 f are coordinates of the rows on some principal directions. The penalty is the one whose
 leave-one-out residuals have the least log|Sigma|; it is measured in mean squared lengths of a
 labelled row. Sigma is theirs too, so that outputs count by how well they are predicted.
+
+Numbers are predicted by the mean over all penalties, by their shares exp(-n/2 log|Sigma|): the
+likelihood of rows left out. Few rows hardly tell penalties apart, and the one that seems best is
+then now and then far from it; of many rows it has all of the share.
 """
 
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import softmax
 
 from gnomon.linalg.data import row_slices
 from gnomon.linalg.solve import Cholesky, above_rounding, gaussian_log_odds
@@ -36,7 +41,10 @@ class Outputs(NamedTuple):
 
 
 class Completion(NamedTuple):
-    """E[y|x] = offset + f'B, its covariance, and penalties and leave-one-out residuals (n, c)."""
+    """E[y|x] = offset + f'B, its covariance, and penalties and leave-one-out residuals (n, c).
+
+    The penalty of numbers is the likeliest of those that take part.
+    """
 
     B: np.ndarray
     offset: np.ndarray
@@ -67,12 +75,12 @@ def complete(F, outputs: Outputs, weights, counts=None) -> Completion:
     are classes, all of them count the same.
     """
     counts = weights if counts is None else counts
-    grid = np.array(RULE.penalties)
+    grid, shares_of = np.array(RULE.penalties), _of_the_best
     if outputs.labels is None:
-        grid = grid[grid >= RULE.least_penalty_of_numbers]
+        grid, shares_of = grid[grid >= RULE.least_penalty_of_numbers], _of_all
 
     def tuned(sample, columns):
-        return _tuned(sample, grid)
+        return _tuned(sample, grid, shares_of)
 
     return _by_columns(F, outputs, weights, counts, tuned)
 
@@ -263,8 +271,20 @@ def _shrunk(S, share=RULE.shrinkage):
     return np.where(level > 0, S, np.eye(c))
 
 
-def _tuned(sample, grid):
-    """B, leave-one-out residuals and penalty of least log determinant over the grid."""
+def _of_the_best(log_likelihoods):
+    """All to the penalty of the largest."""
+    return np.arange(len(log_likelihoods)) == np.argmax(log_likelihoods)
+
+
+def _of_all(log_likelihoods):
+    """Shares of all penalties, by their likelihoods; what is next to nothing is nothing."""
+    shares = softmax(log_likelihoods)
+    shares[shares < RULE.rounding] = 0.0
+    return shares / shares.sum()
+
+
+def _tuned(sample, grid, shares_of):
+    """B and leave-one-out residuals by the shares of the penalties; the likeliest penalty."""
     squares, V = _principal(sample.F)
     U_of, UY = V / np.sqrt(squares), V.T @ (sample.F.T @ sample.Y) / np.sqrt(squares)[:, None]
     n, c = sample.Y.shape
@@ -278,10 +298,15 @@ def _tuned(sample, grid):
         E = sample.Y[rows] - _products(U, shrink[:, :, None] * UY)
         E /= _left_out_scale(sample, leverage[:, rows], rows)[..., None]
         S += np.swapaxes(sample.weights[rows, None] * E, 1, 2) @ E
-    k = int(np.argmin(np.linalg.slogdet(_shrunk(S / max(sample.weights.sum(), TINY)))[1]))
-    B = U_of @ (shrink[k, :, None] * UY)
-    left = sample.Y - sample.F @ B
-    return B, left / _left_out_scale(sample, leverage[k])[:, None], grid[k]
+    total = sample.weights.sum()
+    log_likelihoods = -0.5 * total * np.linalg.slogdet(_shrunk(S / max(total, TINY)))[1]
+    B, left_out = np.zeros((sample.F.shape[1], c)), np.zeros((n, c))
+    shares = shares_of(log_likelihoods)
+    for k in np.flatnonzero(shares):
+        part = U_of @ (shrink[k, :, None] * UY)
+        left = (sample.Y - sample.F @ part) / _left_out_scale(sample, leverage[k])[:, None]
+        B, left_out = B + shares[k] * part, left_out + shares[k] * left
+    return B, left_out, grid[np.argmax(log_likelihoods)]
 
 
 def _principal(F):
