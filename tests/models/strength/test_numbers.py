@@ -31,7 +31,7 @@ def test_each_output_is_predicted_by_what_finds_rows_left_out(spaces):
 
 
 def test_shares_are_likelihoods_of_rows_left_out_and_the_covariance_is_that_of_both(spaces, rng):
-    X, bent, plain, _ = spaces
+    _, bent, plain, _ = spaces
     Y = rng.standard_normal((n, 1))
     observed = np.arange(n)[:, None] % 3 > 0
     head, covariance = numbers.learn(bent, plain, Outputs(Y, observed))
