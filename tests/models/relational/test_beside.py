@@ -7,7 +7,6 @@ from gnomon.linalg.data import Matrix, center
 from gnomon.models.relational import beside
 from gnomon.models.relational.posterior import Nodes
 
-
 POWER = 2
 
 
