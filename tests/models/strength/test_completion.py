@@ -54,19 +54,36 @@ def absolute(F, weights, penalty):
     return penalty * np.sum(weights[:, None] * centred**2) / weights.sum()
 
 
+def shares_by_hand(residuals):
+    """Of predictions with these left-out residuals (m, n, c), by their likelihoods."""
+    logs = [np.linalg.slogdet(residual_covariance(E, np.ones(len(E))))[1] for E in residuals]
+    likelihoods = np.exp(-len(residuals[0]) / 2 * (np.array(logs) - min(logs)))
+    return likelihoods / likelihoods.sum()
+
+
 def test_numbers_are_predicted_by_all_penalties_as_likely_as_rows_left_out_make_them(rows):
     F, Y, observed, ones = rows
     fit = completed(F, Y, observed, ones)
     grid = [g for g in RULE.penalties if g >= RULE.least_penalty_of_numbers]
     left_out = [brute_residuals(F, Y, ones, absolute(F, ones, g)) for g in grid]
-    logs = [np.linalg.slogdet(residual_covariance(E, ones))[1] for E in left_out]
-    likelihoods = np.exp(-n / 2 * (np.array(logs) - min(logs)))
-    shares = likelihoods / likelihoods.sum()
+    shares = shares_by_hand(left_out)
     assert np.sum(shares > 0.01) > 2
     assert fit.penalty[0] == grid[np.argmax(shares)]
-    assert_allclose(fit.residuals, np.tensordot(shares, left_out, axes=1), rtol=1e-6, atol=1e-8)
     B = [refit(F, Y, ones, absolute(F, ones, g))[0] for g in grid]
     assert_allclose(fit.B, np.tensordot(shares, B, axes=1), rtol=1e-6, atol=1e-8)
+
+
+def test_a_row_left_out_has_no_say_in_the_shares_of_its_own_prediction(rows):
+    F, Y, observed, ones = rows
+    Y, observed = Y[:, :1], observed[:, :1]
+    grid = [g for g in RULE.penalties if g >= RULE.least_penalty_of_numbers]
+    left_out = np.array([brute_residuals(F, Y, ones, absolute(F, ones, g)) for g in grid])
+    expected = []
+    for i in range(n):
+        shares = shares_by_hand(np.delete(left_out, i, axis=1))
+        expected.append(shares @ left_out[:, i])
+    fit = completed(F, Y, observed, ones)
+    assert_allclose(fit.residuals, expected, rtol=1e-6, atol=1e-8)
 
 
 def test_many_rows_leave_one_penalty_nearly_all_of_the_share(rng):

@@ -42,6 +42,9 @@ def test_shares_are_likelihoods_of_rows_left_out_and_the_covariance_is_that_of_b
     odds = (variances[0] / variances[1]) ** (len(rows) / 2)
     assert 0.01 < head.say[0] < 0.99
     assert_allclose(head.say, odds / (1 + odds))
-    together = (1 - head.say) * E[0] + head.say * E[1]
+    left = np.array([[np.sum(np.delete(part, i) ** 2) for i in range(len(rows))] for part in E])
+    odds = (left[0] / left[1]) ** ((len(rows) - 1) / 2)
+    say = (odds / (1 + odds))[:, None]
+    together = (1 - say) * E[0] + say * E[1]
     freedom = len(rows) - 1
     assert_allclose(covariance[0, 0], np.mean(together**2) * freedom / (freedom - 2))

@@ -75,12 +75,12 @@ def complete(F, outputs: Outputs, weights, counts=None) -> Completion:
     are classes, all of them count the same.
     """
     counts = weights if counts is None else counts
-    grid, shares_of = np.array(RULE.penalties), _of_the_best
+    grid, wanted = np.array(RULE.penalties), _best
     if outputs.labels is None:
-        grid, shares_of = grid[grid >= RULE.least_penalty_of_numbers], _of_all
+        grid, wanted = grid[grid >= RULE.least_penalty_of_numbers], _likely
 
     def tuned(sample, columns):
-        return _tuned(sample, grid, shares_of)
+        return _tuned(sample, grid, wanted)
 
     return _by_columns(F, outputs, weights, counts, tuned)
 
@@ -271,19 +271,31 @@ def _shrunk(S, share=RULE.shrinkage):
     return np.where(level > 0, S, np.eye(c))
 
 
-def _of_the_best(log_likelihoods):
-    """All to the penalty of the largest."""
-    return np.arange(len(log_likelihoods)) == np.argmax(log_likelihoods)
+def likelihood_shares(E, S, weights) -> tuple[np.ndarray, np.ndarray]:
+    """Shares (m,) of predictions by the likelihood of rows left out; the same without each (m, n).
+
+    E (m, n, c) are their left-out residuals and S (m, c, c) the covariances of these. What a row
+    has to say of the shares must not count where it is left out itself.
+    """
+    total, once = weights.sum(), np.minimum(weights, 1.0)
+    log_determinants = np.linalg.slogdet(S)[1][:, None]
+    of_row = np.sum(np.swapaxes(E, 1, 2) * np.linalg.solve(S, np.swapaxes(E, 1, 2)), axis=1)
+    left = np.maximum(1 - once / max(total, TINY) * of_row, RULE.rounding)
+    without = -0.5 * (total - once) * (log_determinants + np.log(left))
+    return softmax(-0.5 * total * log_determinants[:, 0]), softmax(without, axis=0)
 
 
-def _of_all(log_likelihoods):
-    """Shares of all penalties, by their likelihoods; what is next to nothing is nothing."""
-    shares = softmax(log_likelihoods)
-    shares[shares < RULE.rounding] = 0.0
-    return shares / shares.sum()
+def _best(log_determinants, total):
+    return np.array([np.argmin(log_determinants)])
 
 
-def _tuned(sample, grid, shares_of):
+def _likely(log_determinants, total):
+    """All whose share is more than next to nothing."""
+    below = -0.5 * total * (log_determinants - log_determinants.min())
+    return np.flatnonzero(below > np.log(RULE.rounding))
+
+
+def _tuned(sample, grid, wanted):
     """B and leave-one-out residuals by the shares of the penalties; the likeliest penalty."""
     squares, V = _principal(sample.F)
     U_of, UY = V / np.sqrt(squares), V.T @ (sample.F.T @ sample.Y) / np.sqrt(squares)[:, None]
@@ -299,14 +311,14 @@ def _tuned(sample, grid, shares_of):
         E /= _left_out_scale(sample, leverage[:, rows], rows)[..., None]
         S += np.swapaxes(sample.weights[rows, None] * E, 1, 2) @ E
     total = sample.weights.sum()
-    log_likelihoods = -0.5 * total * np.linalg.slogdet(_shrunk(S / max(total, TINY)))[1]
-    B, left_out = np.zeros((sample.F.shape[1], c)), np.zeros((n, c))
-    shares = shares_of(log_likelihoods)
-    for k in np.flatnonzero(shares):
-        part = U_of @ (shrink[k, :, None] * UY)
-        left = (sample.Y - sample.F @ part) / _left_out_scale(sample, leverage[k])[:, None]
-        B, left_out = B + shares[k] * part, left_out + shares[k] * left
-    return B, left_out, grid[np.argmax(log_likelihoods)]
+    S = _shrunk(S / max(total, TINY))
+    log_determinants = np.linalg.slogdet(S)[1]
+    kept = wanted(log_determinants, total)
+    B = U_of @ (shrink[kept, :, None] * UY)
+    E = (sample.Y - sample.F @ B) / _left_out_scale(sample, leverage[kept])[..., None]
+    shares, without = likelihood_shares(E, S[kept], sample.weights)
+    left_out = np.sum(without[..., None] * E, axis=0)
+    return np.tensordot(shares, B, axes=1), left_out, grid[np.argmin(log_determinants)]
 
 
 def _principal(F):

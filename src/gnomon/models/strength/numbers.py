@@ -10,7 +10,6 @@ penalties have theirs in `completion`.
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import softmax
 
 from gnomon.linalg.data import as_data
 from gnomon.models.strength.closed_form import PrincipalSpace, coordinates, labelled_rows
@@ -18,6 +17,7 @@ from gnomon.models.strength.completion import (
     Completion,
     Outputs,
     complete,
+    likelihood_shares,
     predictive_covariance,
     residual_covariance,
 )
@@ -43,8 +43,7 @@ def learn(
     rows, weights = labelled_rows(of_rows, outputs.observed)
     known = outputs.rows(rows)
     kernel, plain = (complete(coordinates(s, rows), known, weights) for s in (of_kernel, of_rows))
-    say = _share_of_second(kernel.residuals, plain.residuals, weights)
-    E = (1 - say) * kernel.residuals + say * plain.residuals
+    say, E = _joined(kernel.residuals, plain.residuals, weights)
     together = kernel._replace(residuals=E, covariance=residual_covariance(E, weights))
     covariance, _ = predictive_covariance(together, known, weights)
     return _in_columns(of_rows, plain, say), covariance
@@ -57,13 +56,16 @@ def expected(head: NumberHead, X, by_kernel) -> np.ndarray:
     return (1 - head.say) * by_kernel + head.say * plain
 
 
-def _share_of_second(E, other, weights):
-    """Share (c,) of the second of two predictions, by the likelihood of rows left out."""
-    seen = ~np.isnan(E)
-    counts = weights @ seen
-    squares = [weights @ np.where(seen, part, 0.0) ** 2 for part in (E, other)]
-    variances = np.maximum(squares / np.maximum(counts, TINY), TINY)
-    return softmax(-0.5 * counts * np.log(variances), axis=0)[1]
+def _joined(E, other, weights):
+    """Share (c,) of the second of two predictions, and left-out residuals (n, c) of both."""
+    together, say = np.full_like(E, np.nan), np.zeros(E.shape[1])
+    for j in range(E.shape[1]):
+        seen = ~np.isnan(E[:, j])
+        both, own = np.stack([E[seen, j], other[seen, j]])[..., None], weights[seen]
+        squares = np.sum(own[:, None] * both**2, axis=1) / max(own.sum(), TINY)
+        shares, without = likelihood_shares(both, np.maximum(squares, TINY)[..., None], own)
+        say[j], together[seen, j] = shares[1], np.sum(without * both[..., 0], axis=0)
+    return say, together
 
 
 def _in_columns(space: PrincipalSpace, plain: Completion, say):
