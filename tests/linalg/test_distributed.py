@@ -140,6 +140,16 @@ def test_supervision_by_likelihood_fetches_labelled_rows_alone(X, results):
     assert max(sum(map(np.size, found)) for found in results[1:]) <= 100
 
 
+def test_a_growing_subspace_leaves_coordinates_where_rows_are(results, rng):
+    X = rng.normal(size=(900, 4)) @ rng.normal(size=(4, 300)) + rng.normal(size=(900, 300))
+    y = np.where(np.arange(900) < 9, np.arange(900) % 3, -1)
+    model = SPPCA(2, supervision="likelihood", solver="subspace", tol=1e-12)
+    found = model.fit(da.from_array(X, chunks=(100, 300)), y).transform(X)
+    assert_allclose(found, model.fit(X, y).transform(X), rtol=1e-9, atol=1e-9)
+    everywhere = [found for found in results if len(found) > 1]
+    assert max(len(part) for found in everywhere for part in found) <= 9
+
+
 def test_parts_are_joined_as_they_are_asked_to_be(X):
     data = from_dask(da.from_array(X, chunks=(3, 10)))
     top = data.reduced(operator.methodcaller("row_squared_norms"), join=np.union1d)

@@ -94,9 +94,15 @@ class Data(LinearOperator):
         """
         return function(self, *of_rows)
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether what there is one of for every row had better stay where the rows are."""
+        return False
+
     def normal_product(self, B) -> np.ndarray:
         """X'(X B) (d, k), in one pass where rows are elsewhere."""
-        return self.T @ (self @ B)
+        # The bare products: what SciPy wraps around them costs more than small ones.
+        return self._rmatmat(self._matmat(B))
 
     def gram(self) -> np.ndarray:
         """X'X (d, d) in one pass over the rows."""

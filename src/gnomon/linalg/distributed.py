@@ -96,6 +96,10 @@ class Distributed(Data):
         return self._is_sparse
 
     @property
+    def is_elsewhere(self):
+        return True
+
+    @property
     def squared_norm(self):
         return float(self.reduced(attrgetter("squared_norm")))
 
