@@ -187,12 +187,6 @@ def test_gaps_are_filled_in_arrays_only(X):
         model.impute(from_loaders([lambda: X]))
 
 
-def test_a_dask_frame_is_told_how_to_become_an_array(X):
-    frame = pytest.importorskip("dask.dataframe").from_dict({"a": [1.0, 2.0]}, npartitions=1)
-    with pytest.raises(TypeError, match="accepted is a dask array"):
-        gnomon.PPCA(1).fit(frame)
-
-
 def test_a_kernel_of_rows_in_blocks_is_refused(X):
     K = from_loaders([lambda: X @ X.T])
     for model in (

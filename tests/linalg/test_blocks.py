@@ -8,10 +8,8 @@ from scipy import sparse
 from gnomon import BSDR, DCAGM, PPCA
 from gnomon.datasets import make_subspace
 from gnomon.linalg import blocks
-from gnomon.linalg.blocks import Blocks, from_dask, from_loaders
-from gnomon.linalg.data import Matrix, Weighted, center
-
-da = pytest.importorskip("dask.array", reason="needs dask")
+from gnomon.linalg.blocks import Blocks, from_loaders
+from gnomon.linalg.data import Matrix
 
 
 @pytest.fixture
@@ -24,36 +22,6 @@ def agree(model, expected, X):
     assert_allclose(model.transform(X), expected.transform(X), rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.parametrize("chunks", [(200, 10), (33, 10), (50, 4)])
-@pytest.mark.parametrize("solver", ["moments", "dual", "subspace"])
-def test_a_dask_array_gives_the_same_fit(X, chunks, solver):
-    parameters = {"solver": solver, "tol": 1e-13, "random_state": 0}
-    model = PPCA(3, **parameters).fit(da.from_array(X, chunks=chunks))
-    agree(model, PPCA(3, **parameters).fit(X), X)
-
-
-def test_a_dask_array_goes_through_every_method(X):
-    stored = da.from_array(X, chunks=(70, 10))
-    model = PPCA("auto", random_state=0).fit(stored)
-    assert model.n_components_ == 3
-    assert_allclose(model.transform(stored), model.transform(X), atol=1e-10)
-    assert_allclose(model.score_samples(stored), model.score_samples(X), rtol=1e-10)
-
-
-def test_products_of_dask_rows(X, rng):
-    data = from_dask(da.from_array(X, chunks=(64, 10)))
-    _, centered = center(data)
-    dense = X - X.mean(axis=0)
-    assert_allclose(centered @ np.eye(10), dense, atol=1e-12)
-    assert_allclose(centered.T @ np.eye(200), dense.T, atol=1e-12)
-    mask = rng.random(200) < 0.3
-    assert_allclose(centered.rows(mask) @ np.eye(10), dense[mask], atol=1e-12)
-    weights = rng.random(200)
-    _, weighted = center(Weighted(data, weights))
-    mean = weights @ X / weights.sum()
-    assert_allclose(weighted.gram(), ((X - mean).T * weights) @ (X - mean), atol=1e-9)
-
-
 @pytest.mark.parametrize(
     "stored",
     {
@@ -62,7 +30,6 @@ def test_products_of_dask_rows(X, rng):
             np.arange(2 * len(X)) < len(X)
         ),
         "both": lambda X: Blocks([Matrix(X[:9]), Matrix(sparse.csr_array(X[9:]))]),
-        "dask": lambda X: from_dask(da.from_array(X, chunks=(64, 10))),
         "some of them": lambda X: from_loaders([lambda: X, lambda: X]).rows(
             np.arange(2 * len(X)) >= len(X)
         ),
@@ -116,13 +83,3 @@ def test_a_memory_map_is_an_array(X, tmp_path):
     np.save(path, X)
     model = PPCA(3).fit(np.load(path, mmap_mode="r"))
     assert_array_equal(model.components_, PPCA(3).fit(X).components_)
-
-
-def test_bad_dask_arrays_are_named(X):
-    with pytest.raises(ValueError, match="X is a dask array with NaN"):
-        PPCA().fit(da.from_array(np.where(X > 5, np.nan, X)))
-    with pytest.raises(ValueError, match="X has 1 dimensions"):
-        PPCA().fit(da.from_array(X[:, 0]))
-    model = PPCA().fit(X)
-    with pytest.raises(ValueError, match="X has 4 features"):
-        model.transform(da.from_array(X[:, :4]))

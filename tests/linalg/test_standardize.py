@@ -3,10 +3,9 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 
-from gnomon.linalg.data import Centered, Matrix, as_data
+from gnomon.linalg.data import Centered, Matrix, Scaled, as_data
 from gnomon.linalg.standardize import (
     RARE,
-    Scaled,
     column_deviations,
     column_kurtosis,
     column_statistics,

@@ -10,8 +10,15 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from gnomon.estimators._door import TakesRows, check_dense, check_integer, generator
-from gnomon.linalg.data import Centered, as_data, has_gaps
+from gnomon.estimators._door import (
+    TakesRows,
+    by_rows,
+    check_dense,
+    check_integer,
+    generator,
+    in_memory_by_rows,
+)
+from gnomon.linalg.data import as_data, has_gaps
 from gnomon.models.gaussian import gaps, patterns
 from gnomon.stats import gaussian
 from gnomon.typing import OutputsLike, RowsLike, SeedLike
@@ -37,6 +44,7 @@ class LinearGaussianModel(
 
     _takes_gaps = True
 
+    @by_rows
     def transform(self, X: RowsLike) -> np.ndarray:
         """Posterior mean of the latent variables of every row, E[z | x].
 
@@ -51,6 +59,7 @@ class LinearGaussianModel(
         """
         return self._latent_means(self._read(X))
 
+    @by_rows
     def posterior(self, X: RowsLike) -> LatentPosterior:
         """Posterior of the latent variables of every row, mean and covariance of z given x.
 
@@ -67,6 +76,7 @@ class LinearGaussianModel(
         """
         return self._latent_posterior(self._read(X))
 
+    @in_memory_by_rows
     def inverse_transform(self, Z: RowsLike) -> np.ndarray:
         """Mean of the rows that have these latent variables, E[x | z].
 
@@ -85,6 +95,7 @@ class LinearGaussianModel(
             raise ValueError(f"Z has shape {Z.shape}; accepted is (n_samples, {q})")
         return Z @ self.components_ + self.mean_
 
+    @by_rows
     def score_samples(self, X: RowsLike) -> np.ndarray:
         """Log density of every row, of its observed entries where some are missing.
 
@@ -116,6 +127,7 @@ class LinearGaussianModel(
         """
         return float(np.mean(self.score_samples(X)))
 
+    @in_memory_by_rows
     def impute(self, X: RowsLike, *, return_std: bool = False) -> Any:
         """Rows with their missing values replaced by their means given the observed ones.
 
@@ -201,7 +213,7 @@ class LinearGaussianModel(
         return self.components_.T.astype(float), self.noise_variance_
 
     def _center(self, X):
-        return Centered(as_data(X), self.mean_)
+        return as_data(X).less_mean(self.mean_)
 
     def _state(self):
         W, sigma2 = self._view()

@@ -12,9 +12,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from gnomon._lazy import import_extra
 from gnomon.estimators._base import LatentPosterior
-from gnomon.estimators._door import FillsGaps, check_integer, check_option, check_real, generator
+from gnomon.estimators._door import (
+    FillsGaps,
+    by_rows,
+    check_integer,
+    check_option,
+    check_real,
+    generator,
+)
 from gnomon.estimators._fit import IterativeFit
-from gnomon.linalg.data import Centered, as_data, has_gaps
+from gnomon.linalg.data import as_data, has_gaps
 from gnomon.models.bsdr.factors import Gamma
 from gnomon.models.bsdr.fit import BsdrFit, Settings
 from gnomon.models.bsdr.gibbs import LEAST_DRAWS, LEAST_ESS, MOST_RHAT, Sampling, merge_chains
@@ -32,6 +39,7 @@ class BayesianReduction(
 ):
     """A projection with its classifier or regression; transform is E[z | x]."""
 
+    @by_rows
     def transform(self, X: RowsLike) -> np.ndarray:
         """Posterior mean of the latent variables of every row, E[z | x].
 
@@ -47,6 +55,7 @@ class BayesianReduction(
         X = self._read(X)
         return self._project(X).astype(X.dtype, copy=False)
 
+    @by_rows
     def posterior(self, X: RowsLike) -> LatentPosterior:
         """Posterior of the latent variables of every row, mean and covariance of z given x.
 
@@ -194,7 +203,8 @@ class BayesianReduction(
     def _project(self, X, loadings=None):
         """Centred rows, gaps filled, times the fitted or the given loadings (q, d)."""
         loadings = self.components_ if loadings is None else loadings
-        return Centered(as_data(self._filled(X)), self.mean_) @ loadings.T.astype(X.dtype)
+        rows = as_data(self._filled(X)).less_mean(self.mean_)
+        return rows @ loadings.T.astype(X.dtype)
 
     def _drawn_projections(self, X):
         """The projections (n, q) of rows under every draw, one after another, gaps drawn too."""

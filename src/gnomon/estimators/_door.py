@@ -3,21 +3,25 @@
 Every error names the argument, its value and what is accepted.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import wraps
+from inspect import signature
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array, check_is_fitted, check_random_state, validate_data
 
-from gnomon.linalg.blocks import from_dask
 from gnomon.linalg.data import Data, has_gaps
+from gnomon.linalg.distributed import from_dask, is_dask, lazily
+from gnomon.linalg.foreign import in_form_of, in_memory, namespace_of, opened, take
 from gnomon.models.gaussian import filling
 
 FLOATS = (np.float64, np.float32)
 # The mark of a row in no chunk.
 NO_CHUNK = -1
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class TakesRows:
@@ -80,8 +84,7 @@ def read_data(estimator, X, *, fitting, allow_nan=True, accept_sparse=True, min_
     """
     if fitting:
         forget_fit(estimator)
-    if hasattr(X, "dask") and hasattr(X, "to_delayed"):
-        X = _read_dask(X)
+    X = X if _is_here(X) else _read_elsewhere(estimator, X, fitting)
     if isinstance(X, Data):
         return _read_operator(estimator, X, fitting)
     if isinstance(X, np.ma.MaskedArray):
@@ -117,18 +120,25 @@ def forget_fit(estimator):
         delattr(estimator, name)
 
 
-def _read_dask(X):
-    if not hasattr(X, "rechunk"):
-        raise TypeError(
-            f"X is a dask {type(X).__name__}; accepted is a dask array, "
-            "as X.to_dask_array(lengths=True)"
-        )
-    if X.ndim != 2:
-        raise ValueError(f"X has {X.ndim} dimensions; accepted is a dask array with 2")
-    X = X if X.dtype in FLOATS else X.astype(np.float64)
-    if not np.isfinite(float(X.sum().compute())):
-        raise ValueError("X is a dask array with NaN or infinity; accepted are finite numbers")
-    return from_dask(X)
+def _is_here(X):
+    """Whether it is an array in memory, as nearly always."""
+    return isinstance(X, np.ndarray) or sparse.issparse(X)
+
+
+def in_reach(values) -> Any:
+    """What there is one of for every row, in memory; it may be dask's or another library's."""
+    return values if _is_here(values) else in_memory(values)
+
+
+def _read_elsewhere(estimator, X, fitting):
+    """Rows of dask or of another library by their products; names of columns that they have."""
+    if not is_dask(X):
+        return opened(X)
+    rows = from_dask(X)
+    if hasattr(X, "columns"):
+        names = X.dtypes.to_frame().T
+        validate_data(estimator, names, reset=fitting, skip_check_array=True)
+    return rows
 
 
 def _read_operator(estimator, X, fitting):
@@ -142,6 +152,57 @@ def _read_operator(estimator, X, fitting):
     return X
 
 
+def by_rows(method: Method) -> Method:
+    """A method of rows X, each of which it places by itself, for rows wherever they are.
+
+    Of rows of dask it gives dask arrays that are not computed, of an array of another library one
+    of that library; the method itself sees neither.
+    """
+    return _for_rows(method, opened)
+
+
+def in_memory_by_rows(method: Method) -> Method:
+    """The same where the method needs the rows themselves, and not only their products."""
+    return _for_rows(method, in_memory)
+
+
+def _for_rows(method: Method, read) -> Method:
+    @wraps(method)
+    def called(self, X, *args, **known):
+        if _is_here(X):
+            return method(self, X, *args, **known)
+        if not is_dask(X):
+            return in_form_of(X, method(self, read(X), *args, **known))
+        given = signature(method).bind(self, X, *args, **known).arguments
+        return _lazily(self, method.__name__, X, dict(list(given.items())[2:]))
+
+    return cast(Method, called)
+
+
+def _lazily(model, name, X, known):
+    """The method for every chunk, not computed; outputs of the rows are cut as these are."""
+    check_is_fitted(model)
+    for argument in ("links", "sample_index"):
+        if known.get(argument) is not None and not isinstance(known[argument], str):
+            raise ValueError(
+                f"X is a dask {type(X).__name__} and {argument} is given: rows that are linked "
+                "are placed together; accepted is X in memory, X.compute()"
+            )
+    y = in_reach(known.pop("y", None))
+    of_rows = () if y is None else (y.to_numpy() if hasattr(y, "to_numpy") else y,)
+    return lazily(_OfRows(model, name, known), X, *of_rows)
+
+
+class _OfRows:
+    """A method of a fitted model, to be called where rows are."""
+
+    def __init__(self, model, name, known):
+        self.model, self.name, self.known = model, name, known
+
+    def __call__(self, X, *y):
+        return getattr(self.model, self.name)(X, *y, **self.known)
+
+
 def read_weights(sample_weight, n):
     """Weights as n non-negative floats with a positive sum, or None for equal weights."""
     if sample_weight is None:
@@ -149,7 +210,7 @@ def read_weights(sample_weight, n):
     if isinstance(sample_weight, Real):
         sample_weight = np.full(n, sample_weight)
     weights = check_array(
-        sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
+        in_reach(sample_weight), ensure_2d=False, dtype=np.float64, input_name="sample_weight"
     )
     if weights.shape != (n,):
         raise ValueError(f"sample_weight has shape {weights.shape}; accepted is ({n},)")
@@ -164,6 +225,7 @@ def read_chunks(chunks, n_samples) -> np.ndarray:
     """Chunk numbers 0, 1, ... of the rows, -1 for rows in none; None is no chunk at all."""
     if chunks is None:
         return np.full(n_samples, NO_CHUNK)
+    chunks = in_reach(chunks)
     chunks = chunks.to_numpy() if hasattr(chunks, "to_numpy") else np.asarray(chunks)
     if chunks.shape != (n_samples,):
         raise ValueError(
@@ -218,6 +280,8 @@ def take_rows(X, keep):
     index = np.flatnonzero(keep) if keep.dtype == bool else keep
     if isinstance(X, Data):
         return np.concatenate(list(X.rows(index).dense_blocks()))
+    if not _is_here(X) and namespace_of(X) is not None:
+        return take(X, index)
     if hasattr(X, "iloc"):
         return X.iloc[index]
     if sparse.issparse(X):

@@ -20,7 +20,7 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from gnomon.estimators._door import read_weights, take_rows
+from gnomon.estimators._door import by_rows, in_reach, read_weights, take_rows
 from gnomon.estimators._targets import (
     as_array,
     contrasts,
@@ -32,6 +32,7 @@ from gnomon.estimators._targets import (
 )
 from gnomon.estimators.chunks import share_targets
 from gnomon.estimators.selection import stratified_folds
+from gnomon.linalg.foreign import opened
 from gnomon.linalg.solve import one_thread
 from gnomon.models.sppca.fit import Problem
 from gnomon.models.sppca.predict import class_log_odds, widening
@@ -166,7 +167,7 @@ class LabelledScore:
         if not keep.any():
             raise ValueError("y has no labelled row; at least one is needed for a score")
         weights = labelled_weights({"sample_weight": sample_weight}, keep)
-        return super().score(*labelled_part(X, y, keep), **weights)  # type: ignore[misc]
+        return super().score(*labelled_part(opened(X), y, keep), **weights)  # type: ignore[misc]
 
 
 class PredictsLabels(LabelledScore):
@@ -174,6 +175,7 @@ class PredictsLabels(LabelledScore):
 
     predict_proba: Any
 
+    @by_rows
     def predict(self, X: RowsLike) -> Any:
         """Most probable class of every row.
 
@@ -209,6 +211,7 @@ class PredictsOutputs:
     _placed: Any
     _read: Any
 
+    @by_rows
     def predict(
         self,
         X: RowsLike,
@@ -256,6 +259,7 @@ class PredictsOutputs:
         return (values, self._deviations(given)) if return_std else values
 
     @available_if(_predicts_classes)
+    @by_rows
     def predict_proba(
         self, X: RowsLike, *, links: GraphLike = None, sample_index: ArrayLike | None = None
     ) -> np.ndarray:
@@ -319,7 +323,7 @@ class PredictsOutputs:
         if not keep.any():
             raise ValueError("y has no labelled row; at least one is needed for a score")
         weights = labelled_weights({"sample_weight": sample_weight}, keep)
-        predicted = self.predict(X, links=links, sample_index=sample_index)[keep]
+        predicted = in_reach(self.predict(X, links=links, sample_index=sample_index))[keep]
         measure = r2_score if kind == "numeric" else accuracy_score
         return float(measure(plain_labels(as_array(y)[keep]), predicted, **weights))
 
@@ -436,4 +440,4 @@ def labelled_weights(params, keep) -> dict:
     weights = params.get("sample_weight")
     if weights is None or np.shape(weights) != keep.shape:
         return params
-    return params | {"sample_weight": np.asarray(weights)[keep]}
+    return params | {"sample_weight": np.asarray(in_reach(weights))[keep]}

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils.validation import column_or_1d
 
-from gnomon.estimators._door import count
+from gnomon.estimators._door import count, in_reach
 from gnomon.linalg.standardize import varies
 
 KINDS = ("classes", "numeric", "multilabel")
@@ -246,6 +246,7 @@ def restore(columns, observed, predicted, coding: Coding) -> np.ndarray:
 
 def as_array(y) -> np.ndarray:
     """Y as a plain array; what is masked, or missing in a series, becomes NaN or None."""
+    y = in_reach(y)
     if isinstance(y, np.ma.MaskedArray):
         masked = np.ma.getmaskarray(y)
         return y.filled(np.nan) if y.dtype.kind == "f" else np.where(masked, NONE, y.data)

@@ -6,7 +6,11 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from gnomon.estimators._bsdr import BayesianReduction, labelled_data
-from gnomon.estimators._door import check_option, read_data
+from gnomon.estimators._door import (
+    by_rows,
+    check_option,
+    read_data,
+)
 from gnomon.estimators._predict import LabelledScore
 from gnomon.estimators._targets import (
     as_array,
@@ -229,6 +233,7 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         self._keep_run(found.run, max_iter=self.max_iter)
         return self
 
+    @by_rows
     def predict_proba(self, X: RowsLike) -> np.ndarray:
         """Probabilities of the classes, or of every label.
 
@@ -246,6 +251,7 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         P = self._average_probabilities(X) if drawn else self._probabilities(X)
         return np.column_stack([1.0 - P, P]) if P.shape[1] == 1 else P
 
+    @by_rows
     def predict(self, X: RowsLike) -> Any:
         """Most probable class, or the labels that are more probable than not.
 

@@ -6,7 +6,10 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from gnomon.estimators._bsdr import BayesianReduction, labelled_data
-from gnomon.estimators._door import read_data
+from gnomon.estimators._door import (
+    by_rows,
+    read_data,
+)
 from gnomon.estimators._predict import LabelledScore
 from gnomon.estimators._targets import read_targets, require_targets
 from gnomon.linalg.data import has_gaps
@@ -180,6 +183,7 @@ class BSDRRegressor(LabelledScore, RegressorMixin, BayesianReduction):
         self._keep_run(found.run, max_iter=self.max_iter)
         return self
 
+    @by_rows
     def predict(self, X: RowsLike, return_std: bool = False) -> Any:
         """Mean of the outputs, and their standard deviations if asked.
 

@@ -16,6 +16,7 @@ from gnomon.estimators._base import LatentPosterior
 from gnomon.estimators._door import (
     NO_CHUNK,
     FillsGaps,
+    by_rows,
     check_integer,
     check_option,
     check_real,
@@ -47,7 +48,7 @@ from gnomon.estimators._targets import (
 from gnomon.estimators.chunks import doubtful_labels, warn_of_wrong_members
 from gnomon.estimators.links import read_links
 from gnomon.estimators.selection import ChoosesSize
-from gnomon.linalg.data import Centered, Data, as_data, has_gaps
+from gnomon.linalg.data import Data, as_data, has_gaps
 from gnomon.linalg.standardize import standardize
 from gnomon.models.dcagm import fit as dcagm
 from gnomon.models.dcagm import gaps
@@ -301,6 +302,7 @@ class DCAGM(
         self._keep_run(fitted.run, max_iter=self.max_iter)
         return self
 
+    @by_rows
     def transform(self, X: RowsLike) -> np.ndarray:
         """Coordinates of the rows in the subspace, expected ones where values are missing.
 
@@ -315,6 +317,7 @@ class DCAGM(
         """
         return self._placed(self._read(X))[0]
 
+    @by_rows
     def posterior(self, X: RowsLike) -> LatentPosterior:
         """Mean and covariance of the coordinates of every row, given what it observes.
 
@@ -336,6 +339,7 @@ class DCAGM(
         Z, covariance, _ = self._placed(self._read(X))
         return LatentPosterior(np.asarray(Z, dtype=float), covariance)
 
+    @by_rows
     def predict_proba(self, X: RowsLike) -> np.ndarray:
         """Probabilities of the classes given the coordinates of each row.
 
@@ -359,6 +363,7 @@ class DCAGM(
         proba = with_head(L.T, Z @ head.coef + head.intercept)
         return doubted(proba, self.class_weights_, getattr(self, "class_doubt_", 0.0))
 
+    @by_rows
     def predict_log_proba(self, X: RowsLike) -> np.ndarray:
         """Logarithms of the probabilities of the classes.
 
@@ -372,6 +377,7 @@ class DCAGM(
         """
         return np.log(self.predict_proba(X))
 
+    @by_rows
     def responsibilities(self, X: RowsLike) -> np.ndarray:
         """Probabilities of the Gaussians given the coordinates of each row.
 
@@ -387,6 +393,7 @@ class DCAGM(
         L, shares = by_class(self._placed(self._read(X))[2], self.gaussian_classes_)
         return (np.exp(L - log_sum(L))[self.gaussian_classes_] * shares).T
 
+    @by_rows
     def density_quantile(self, X: RowsLike) -> np.ndarray:
         """Share of training rows that lie where the mixture is thinner than at each row.
 
@@ -501,7 +508,7 @@ class DCAGM(
         self.weight_scores_ = fitted.weight_scores
 
     def _on_axes(self, X):
-        return np.asarray(Centered(as_data(X), self.mean_.astype(X.dtype)) @ self.components_.T)
+        return np.asarray(as_data(X).less_mean(self.mean_.astype(X.dtype)) @ self.components_.T)
 
     def _keep_head(self, X, labels, weights):
         """The head of the map, but for the paper's objective."""

@@ -10,6 +10,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 from gnomon.estimators._door import (
     TakesRows,
+    by_rows,
     check_integer,
     check_option,
     check_real,
@@ -193,6 +194,7 @@ class KernelFeatures(MeasuredByKernel):
         X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
         return self._learn(X, repeatable(self.random_state)).F.astype(X.dtype, copy=False)
 
+    @by_rows
     def transform(self, X: RowsLike) -> np.ndarray:
         """Features of every row.
 

@@ -10,11 +10,13 @@ from sklearn.utils.metaestimators import available_if
 from gnomon.estimators._base import LatentPosterior
 from gnomon.estimators._door import (
     FillsGaps,
+    by_rows,
     check_integer,
     check_noise,
     check_option,
     check_real,
     check_strength,
+    in_memory_by_rows,
     read_data,
     repeatable,
 )
@@ -290,6 +292,7 @@ class KernelSPPCA(
         graph = {"links": links, "sample_index": sample_index}
         return self.fit(X, y, **graph, **fit_params).transform(X, **graph)
 
+    @by_rows
     def transform(
         self, X: RowsLike, *, links: GraphLike = None, sample_index: ArrayLike | None = None
     ) -> np.ndarray:
@@ -313,6 +316,7 @@ class KernelSPPCA(
         X = self._read(X, links, sample_index)
         return self._coordinates(X).astype(X.dtype, copy=False)
 
+    @by_rows
     def posterior(
         self,
         X: RowsLike,
@@ -364,6 +368,7 @@ class KernelSPPCA(
         )
 
     @available_if(_by_likelihood)
+    @by_rows
     def score_samples(self, X: RowsLike) -> np.ndarray:
         """Log density of the features of every row, as many as the kernel has rank.
 
@@ -383,6 +388,7 @@ class KernelSPPCA(
         F = self._kernel_with_landmarks(X) @ self.kernel_basis_[1:] - self.kernel_basis_[0]
         return gaussian.log_density(Matrix(F), self.kernel_components_.T, self.noise_variance_)
 
+    @in_memory_by_rows
     def inverse_transform(self, Z: RowsLike) -> np.ndarray:
         """Refused: a point of a kernel's space has in general no row that maps to it.
 

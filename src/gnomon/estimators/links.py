@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from gnomon.estimators._door import check_option, count
+from gnomon.estimators._door import check_option, count, in_reach
 from gnomon.linalg import graph
 from gnomon.models.strength import links as linked
 from gnomon.models.strength.completion import Outputs
@@ -128,10 +128,10 @@ class Links:
         >>> Links.from_edge_index([[0, 1, 1], [1, 0, 2]])
         Links(n_nodes=3, n_links=2)
         """
-        edge_index = _from_tensor(edge_index)
+        edge_index = np.asarray(in_reach(edge_index))
         if edge_index.ndim != 2 or edge_index.shape[0] != 2:
             raise ValueError(f"edge_index has shape {edge_index.shape}; accepted is (2, n_edges)")
-        weights = None if edge_weight is None else _from_tensor(edge_weight)
+        weights = None if edge_weight is None else in_reach(edge_weight)
         return cls.from_edges(edge_index.T, n_nodes=n_nodes, weights=weights)
 
     @classmethod
@@ -307,7 +307,7 @@ def _positions(nodes, fitted):
 
 def check_sample_index(sample_index, *, n_nodes=None, n_rows=None) -> np.ndarray:
     """``sample_index`` as distinct nodes, one for each row where their numbers are known."""
-    index = np.asarray(sample_index)
+    index = np.asarray(in_reach(sample_index))
     if index.ndim != 1 or (index.dtype.kind not in "iu" and index.size):
         raise ValueError(
             f"sample_index has shape {index.shape} and dtype {index.dtype}; accepted is a list of "
@@ -475,9 +475,3 @@ def _count_nodes(pairs, n_nodes) -> int:
             "the largest number in pairs"
         )
     return int(n_nodes)
-
-
-def _from_tensor(values) -> np.ndarray:
-    for method in ("detach", "cpu", "numpy"):
-        values = getattr(values, method)() if hasattr(values, method) else values
-    return np.asarray(values)

@@ -11,7 +11,12 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from gnomon.estimators._door import check_integer, check_real, repeatable
+from gnomon.estimators._door import (
+    by_rows,
+    check_integer,
+    check_real,
+    repeatable,
+)
 from gnomon.estimators.links import NEIGHBOURS
 from gnomon.typing import OutputsLike, RowsLike, SeedLike
 
@@ -128,6 +133,7 @@ class NeighbourLayout(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self._n_features_out = 2
         return self
 
+    @by_rows
     def transform(self, X: RowsLike) -> np.ndarray:
         """Positions of rows in the plane: of those laid out their own, of others between these.
 

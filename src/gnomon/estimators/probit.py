@@ -6,11 +6,18 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from gnomon.estimators._bsdr import labelled_data, read_prior
-from gnomon.estimators._door import FillsGaps, check_integer, check_option, check_real, read_data
+from gnomon.estimators._door import (
+    FillsGaps,
+    by_rows,
+    check_integer,
+    check_option,
+    check_real,
+    read_data,
+)
 from gnomon.estimators._fit import IterativeFit
 from gnomon.estimators._predict import PredictsLabels
 from gnomon.estimators._targets import read_classes, require_classes, require_targets
-from gnomon.linalg.data import Centered, as_data, has_gaps
+from gnomon.linalg.data import as_data, has_gaps
 from gnomon.models.bsdr.inputs import gap_variances, latent_variances
 from gnomon.models.bsdr.multinomial import Problem, Settings, fit
 from gnomon.models.bsdr.outputs import ClassOutputs
@@ -130,6 +137,7 @@ class MultinomialProbit(FillsGaps, PredictsLabels, ClassifierMixin, IterativeFit
         self._keep_run(found.run, max_iter=self.max_iter)
         return self
 
+    @by_rows
     def predict_proba(self, X: RowsLike) -> np.ndarray:
         """Probabilities of the classes.
 
@@ -143,7 +151,7 @@ class MultinomialProbit(FillsGaps, PredictsLabels, ClassifierMixin, IterativeFit
         """
         X = self._read(X)
         rows, c = as_data(self._filled(X)), len(self.classes_)
-        M = Centered(rows, self.mean_) @ self.coef_.T.astype(X.dtype) + self._bias
+        M = rows.less_mean(self.mean_) @ self.coef_.T.astype(X.dtype) + self._bias
         M, fit = np.asarray(M, dtype=float), (self._inputs, self._precisions)
         # The inputs were read with unit noise, so this is 1 + x' Sigma_c x.
         variance = latent_variances(*fit, c, rows) + self._bias_variance

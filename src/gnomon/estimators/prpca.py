@@ -9,12 +9,14 @@ from scipy import sparse
 
 from gnomon.estimators._base import LatentPosterior, LinearGaussianModel
 from gnomon.estimators._door import (
+    by_rows,
     check_dense,
     check_integer,
     check_option,
     check_prior,
     check_real,
     check_size,
+    in_memory_by_rows,
     read_data,
     repeatable,
 )
@@ -336,6 +338,7 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         self.fit(X, y, links=links, sample_index=sample_index, delta=delta)
         return self.transform(X, links=links, sample_index=sample_index)
 
+    @by_rows
     def transform(
         self, X: RowsLike, links: GraphLike = None, sample_index: ArrayLike | None = None
     ) -> np.ndarray:
@@ -359,6 +362,7 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         nodes = self._nodes(X.shape[0], links, sample_index)
         return self._embed(X, nodes, self.temper).astype(X.dtype, copy=False)
 
+    @by_rows
     def posterior(
         self, X: RowsLike, links: GraphLike = None, sample_index: ArrayLike | None = None
     ) -> LatentPosterior:
@@ -422,6 +426,7 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         A = read_links(links, X.shape[0], sample_index).adjacency
         return self._log_density(self._center(X), A) / X.shape[0]
 
+    @in_memory_by_rows
     def impute(
         self,
         X: RowsLike,

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from gnomon.estimators._base import LatentPosterior, LinearGaussianModel
 from gnomon.estimators._door import (
+    by_rows,
     check_integer,
     check_noise,
     check_option,
@@ -15,6 +16,7 @@ from gnomon.estimators._door import (
     check_size,
     check_strength,
     generator,
+    in_memory_by_rows,
     read_data,
     repeatable,
     take_rows,
@@ -31,7 +33,7 @@ from gnomon.estimators._targets import (
 )
 from gnomon.estimators.links import TakesLinks
 from gnomon.estimators.selection import ChoosesSize
-from gnomon.linalg.data import Centered, as_data, has_gaps
+from gnomon.linalg.data import as_data, has_gaps
 from gnomon.models.sppca import predict, scores
 from gnomon.models.sppca.fit import Prediction, Settings, SppcaFit, fit
 from gnomon.models.sppca.statistics import State
@@ -346,6 +348,7 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         graph = {"links": links, "sample_index": sample_index}
         return self.fit(X, y, **graph, **fit_params).transform(X, **graph)
 
+    @by_rows
     def transform(
         self, X: RowsLike, *, links: GraphLike = None, sample_index: ArrayLike | None = None
     ) -> np.ndarray:
@@ -368,6 +371,7 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         X = self._read(X, links, sample_index)
         return predict.coordinates(self._fitted(), X)
 
+    @by_rows
     def posterior(
         self,
         X: RowsLike,
@@ -406,6 +410,7 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
             posterior = partial(scores.posterior, scores=own)
         return LatentPosterior(*posterior(self._fitted(), X, *self._read_outputs(y, X.shape[0])))
 
+    @in_memory_by_rows
     def inverse_transform(self, Z: RowsLike) -> np.ndarray:
         """Mean of the rows that have these coordinates, E[x | z].
 
@@ -423,6 +428,7 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         matches = hasattr(self, "latent_scale_") and Z.shape[1:] == self.latent_scale_.shape
         return super().inverse_transform(Z * self.latent_scale_ if matches else Z)
 
+    @by_rows
     def predict_distribution(
         self, X: RowsLike, *, links: GraphLike = None, sample_index: ArrayLike | None = None
     ) -> TargetDistribution:
@@ -448,6 +454,7 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         covariance = decode_covariance(covariances, coding)[pattern]
         return TargetDistribution(decode_scores(mean, coding), covariance)
 
+    @by_rows
     def score_samples(self, X: RowsLike, y: OutputsLike = None) -> np.ndarray:
         """Log density of every row, of x or of x and y; what is missing does not count.
 
@@ -473,6 +480,7 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         density = predict.log_density(self._outputs_given(X), Y, observed)
         return total + density - observed @ np.log(self.target_coding_.scale)
 
+    @in_memory_by_rows
     def impute(self, X: RowsLike, y: OutputsLike = None, *, return_std: bool = False) -> Any:
         """Rows, and outputs where given, with their gaps filled by conditional means.
 
@@ -636,7 +644,7 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
             X = take_rows(problem.X, rows)
             if has_gaps(X):
                 return self._placed(X, wide)[1]
-            return Centered(as_data(X), fitted.mean) @ wide
+            return as_data(X).less_mean(fitted.mean) @ wide
 
         self._teach_head(fitted, problem.labels, coordinates, problem.weights)
 

@@ -104,7 +104,7 @@ def maximise(  # noqa: PLR0913 - a solver and its settings
     Callbacks of the loop see the state that the last answer carries; since the basis is not part
     of it, a checkpoint cannot go on from there.
     """
-    basis = _Basis(X, special, most_blocks * start.shape[1])
+    basis = _basis(X, special, most_blocks * start.shape[1])
     method = Method(
         _Round(block=orthonormal(start)),
         partial(_next_round, basis=basis, solve_small=solve_small, tol=tol, most=most_blocks),
@@ -253,19 +253,30 @@ class _Basis:
         if r + width <= most_blocks * (q + 10):
             return
         kept, _ = np.linalg.qr(np.hstack([H, np.eye(r, min(2 * q, r))]))
-        self._V.mix(self._map @ kept)
-        self._T.mix(self._map @ kept)
+        self._mix(self._map @ kept)
         self.S = kept.T @ (self._map.T @ self.S @ self._map) @ kept  # type: ignore[union-attr]
         self.G = kept.T @ (self._map.T @ self.G @ self._map) @ kept  # type: ignore[union-attr]
         self._map = kept.T
 
+    def _mix(self, M):
+        self._V.mix(M)
+        self._T.mix(M)
+
     def append(self, block) -> int:
         rows = self.X @ block
-        self.S = _border(self.S, self.V.T @ block, _gram(block))
-        self.G = _border(self.G, self.T.T @ rows, _gram(rows))
-        self._V.append(block)
+        self._grow(block, self.T.T @ rows, _gram(rows))
         self._T.append(rows)
         return block.shape[1]
+
+    def _grow(self, block, side, corner):
+        """Take in directions whose rows have these products with those before, and together."""
+        self.S = _border(self.S, self.V.T @ block, _gram(block))
+        self.G = _border(self.G, side, corner)
+        self._V.append(block)
+
+    def _special_rows(self):
+        """Reduced special rows (n1, r)."""
+        return self.T[self.special]
 
     def reduce(self, last, final) -> SmallProblem:
         """Coordinates in which the basis is orthonormal and the energies are diagonal."""
@@ -283,26 +294,80 @@ class _Basis:
         self._map = mapping
         special = None
         if self.special is not None:
-            special = self.T[self.special].astype(float) @ mapping
+            special = self._special_rows().astype(float) @ mapping
         return SmallProblem(np.maximum(values[::-1], 0.0), special, last, rotation, final)
 
     def m_step(self, small: SmallSolution) -> _Step:
         """X'Z, and what of it lies outside; V'X'Z comes from the small side, without V."""
         H = self._map @ small.H
-        Z = self.T @ H.astype(self.T.dtype)
         inside = self.G @ H
         if self.special is not None:
-            rows = self.T[self.special].astype(float)
+            rows = self._special_rows().astype(float)
             inside += rows.T @ (small.special - rows @ H)
-            Z[self.special] = small.special
-        full = self.X.T @ Z
+        full = self._backwards(H, small.special)
         outside = full - self.V @ np.linalg.solve(self.S, inside).astype(full.dtype)
         if np.linalg.norm(outside) < CLEAN * np.finfo(full.dtype).eps * np.linalg.norm(full):
             outside -= self.V @ np.linalg.solve(self.S, self.V.T @ outside).astype(full.dtype)
         return _Step(full, outside, small.second)
 
+    def _backwards(self, H, special):
+        """X'Z for the latent means Z = T H of ordinary rows and those given of special ones."""
+        Z = self.T @ H.astype(self.T.dtype)
+        if self.special is not None:
+            Z[self.special] = special
+        return self.X.T @ Z
+
     def is_full(self, block) -> bool:
         return self.V.shape[1] + block.shape[1] > min(self.X.shape)
+
+
+class _DistantBasis(_Basis):
+    """The same for rows elsewhere: T is never formed, and only reduced special rows are kept."""
+
+    def __init__(self, X, special, room):
+        super().__init__(X, special, room)
+        self._T = _Columns(0 if special is None else len(special), X.dtype, min(room, *X.shape))
+        # The number of each row among the special ones, -1 for ordinary ones.
+        self._place = np.full(X.shape[0], -1, dtype=np.int32)
+        if special is not None:
+            self._place[special] = np.arange(len(special))
+
+    def append(self, block) -> int:
+        normal, rows = self.X.reduced(partial(_forwards, B=block), self._place, join=_both)
+        self._grow(block, self.V.T @ normal, block.T @ normal)
+        self._T.append(rows)
+        return block.shape[1]
+
+    def _special_rows(self):
+        return self.T
+
+    def _backwards(self, H, special):
+        B = self.V @ H.astype(self.V.dtype)
+        return self.X.reduced(partial(_there_and_back, B=B, special=special), self._place)
+
+
+def _basis(X, special, room):
+    """An empty basis for rows that are here or elsewhere."""
+    distant = getattr(X, "is_elsewhere", False)
+    return (_DistantBasis if distant else _Basis)(X, special, room)
+
+
+def _forwards(X, place, B):
+    """X'X B (d, k), and the special rows of X B (n1, k)."""
+    rows = X @ B
+    return X.T @ rows, rows[place >= 0]
+
+
+def _both(a, b):
+    return a[0] + b[0], np.concatenate([a[1], b[1]])
+
+
+def _there_and_back(X, place, B, special):
+    """X'Z with Z = X B but for special rows, whose Z are given."""
+    Z, given = X @ B, place >= 0
+    if given.any():
+        Z[given] = special[place[given]]
+    return X.T @ Z
 
 
 def _look_outside(basis, small: SmallSolution, tol):
@@ -336,7 +401,7 @@ def _ratio(before: _Round, reached):
 def _polish(X, step: _Step, solve_small, special) -> Solution:
     """The maximum on the span of the last M-step, with products in full precision."""
     block = orthonormal(step.full.astype(X.dtype))
-    basis = _Basis(X, special, block.shape[1])
+    basis = _basis(X, special, block.shape[1])
     basis.append(block)
     reduced = basis.reduce(None, final=True)
     small = solve_small(reduced)

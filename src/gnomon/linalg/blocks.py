@@ -1,18 +1,16 @@
-"""Rows stacked from parts that may not fit in memory together, or that live elsewhere.
+"""Rows stacked from parts that may not fit in memory together.
 
-A memory map is an array like any other and needs nothing of this. A dask array stays where its
-chunks are: products run there, and only their small results travel.
+A memory map is an array like any other and needs nothing of this.
 """
 
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter, matmul, methodcaller
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from gnomon.linalg.data import Centered, Data, Matrix, Weighted
+from gnomon.linalg.data import Centered, Data, Matrix
 
 # Entries of rows in blocks that are read once and kept, for fits that read them many times: 128 MB
 # in double precision, which leaves as much again for what a fit holds beside them.
@@ -141,8 +139,6 @@ class Loaded(Data):
     def rows(self, mask):
         mask = np.asarray(mask)
         n = int(mask.sum()) if mask.dtype == bool else len(mask)
-        if isinstance(self.load, _Chunk):
-            return Loaded(self.load.rows(mask), (n, self.shape[1]), self.dtype)
         return Loaded(lambda: self.load()[mask], (n, self.shape[1]), self.dtype)
 
     def _matmat(self, B):
@@ -177,68 +173,6 @@ def from_loaders(loaders: Iterable[Callable[[], np.ndarray]]) -> Blocks:
     True
     """
     return Blocks([_loaded(k, load) for k, load in enumerate(loaders)])
-
-
-def from_dask(X) -> Blocks:
-    """A dask array (n, d) as rows that stay in its chunks; columns are put in one chunk.
-
-    Parameters
-    ----------
-    X : dask.array.Array of shape (n_samples, n_features)
-
-    Returns
-    -------
-    X : Blocks
-    """
-    import dask
-
-    X = X.rechunk({1: -1})
-    if any(np.isnan(X.chunks[0])):
-        X = X.compute_chunk_sizes()
-    blocks = X.to_delayed().ravel()
-    parts = [
-        Loaded(_Chunk(block), (rows, X.shape[1]), X.dtype)
-        for block, rows in zip(blocks, X.chunks[0], strict=True)
-    ]
-
-    def run(function, *iterables):
-        calls = zip(*iterables, strict=True)
-        return dask.compute(
-            *[dask.delayed(_apply)(function, *_take_apart(*call)) for call in calls]
-        )
-
-    return Blocks(parts, map=run)
-
-
-class _Chunk:
-    """Loads a chunk that dask holds."""
-
-    def __init__(self, block):
-        self.block = block
-
-    def __call__(self):
-        return self.block.compute()
-
-    def rows(self, mask):
-        return _Chunk(self.block[mask])
-
-
-def _take_apart(part, *args):
-    """The chunk as dask knows it, what is laid over it (outermost last), other arguments."""
-    layers = []
-    while not isinstance(part, Loaded):
-        layers.append((type(part), part.weights if isinstance(part, Weighted) else part.mean))
-        part = part.X
-    chunk: Any = part.load
-    return chunk.block, layers[::-1], args
-
-
-def _apply(function, array, layers, args):
-    """Run where the chunk is: lay over it what was laid over its stand-in, call the function."""
-    data: Data = Matrix(np.asarray(array))
-    for kind, argument in layers:
-        data = kind(data, argument)
-    return function(data, *args)
 
 
 def _loaded(k, load):

@@ -5,13 +5,17 @@ sees how the rows are stored. `Data` is SciPy's `LinearOperator` with these furt
 
     Matrix      an array or a sparse array        the leaf
     Centered    X - 1 mu'                         sparse stays sparse, dense is not copied
+    Scaled      X diag(s)                         columns in units of their own
     Weighted    diag(w)^(1/2) X                   weights that count as repeated rows
 
-Rows mixed over links are in `mixed`, rows stacked from parts in `blocks`.
+Rows mixed over links are in `mixed`, rows stacked from parts in `blocks`, rows on a cluster in
+`distributed`, arrays of other libraries in `foreign`. Layers are asked for by `less_mean`,
+`scaled` and `weighted`, so that rows that are elsewhere have them laid where they are.
 An operator multiplies in its own dtype and adds up in float64 what it returns as one number.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -32,6 +36,8 @@ class Data(LinearOperator):
     # The hooks of LinearOperator, which the types of SciPy do not know.
     _matmat: Any
     _rmatmat: Any
+    # What rows count, None where all count as one.
+    weights: np.ndarray | None = None
 
     def __init__(self, dtype, shape, n_samples=None):
         super().__init__(np.dtype(dtype), shape)  # type: ignore[call-arg]
@@ -67,6 +73,36 @@ class Data(LinearOperator):
     def less_mean(self, mean) -> "Data":
         """X - 1 mean', not formed, below the weights or blocks that X may have."""
         return Centered(self, mean)
+
+    def scaled(self, factors) -> "Data":
+        """X diag(factors), not formed; a factor of zero leaves its column out."""
+        return Scaled(self, factors)
+
+    def weighted(self, weights) -> "Data":
+        """Rows that count as often as their weights say."""
+        return Weighted(self, weights)
+
+    @property
+    def unweighted(self) -> "Data":
+        """The rows without their weights."""
+        return self
+
+    def reduced(self, function: Callable, *of_rows, join: Callable = add) -> Any:
+        """What ``function(rows, *of_rows)`` returns, for parts of the rows and then joined.
+
+        It must not matter how rows are parted: rows elsewhere send their small results alone.
+        """
+        return function(self, *of_rows)
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether what there is one of for every row had better stay where the rows are."""
+        return False
+
+    def normal_product(self, B) -> np.ndarray:
+        """X'(X B) (d, k), in one pass where rows are elsewhere."""
+        # The bare products: what SciPy wraps around them costs more than small ones.
+        return self._rmatmat(self._matmat(B))
 
     def gram(self) -> np.ndarray:
         """X'X (d, d) in one pass over the rows."""
@@ -251,8 +287,35 @@ class Centered(Data):
         return _add_products(self.dense_blocks(), Z, self.n_features)
 
 
+class Scaled(Data):
+    """X diag(factors), never formed."""
+
+    def __init__(self, X: Data, factors):
+        super().__init__(X.dtype, X.shape, X.n_samples)
+        self.X, self.factors = X, np.asarray(factors, dtype=X.dtype)
+
+    @property
+    def is_sparse(self):
+        return self.X.is_sparse
+
+    def dense_blocks(self):
+        for block in self.X.dense_blocks():
+            yield block * self.factors
+
+    def rows(self, mask):
+        return Scaled(self.X.rows(mask), self.factors)
+
+    def _matmat(self, B):
+        return self.X @ (self.factors[:, None] * B.astype(self.dtype, copy=False))
+
+    def _rmatmat(self, Z):
+        return self.factors[:, None] * (self.X.T @ Z)
+
+
 class Weighted(Data):
     """Rows scaled by the roots of their weights; n_samples is the sum of the weights."""
+
+    weights: np.ndarray
 
     def __init__(self, X: Data, weights):
         super().__init__(X.dtype, X.shape, float(np.sum(weights)))
@@ -273,7 +336,11 @@ class Weighted(Data):
         return np.asarray(self.X.T @ self.weights[:, None], dtype=float).ravel() / self.n_samples
 
     def less_mean(self, mean):
-        return Weighted(Centered(self.X, mean), self.weights)
+        return self.X.less_mean(mean).weighted(self.weights)
+
+    @property
+    def unweighted(self):
+        return self.X
 
     def dense_blocks(self):
         for rows, block in placed(self.X.dense_blocks()):
@@ -340,7 +407,7 @@ def as_data(X) -> Data:
 
 def weighted(X, weights) -> Data:
     """X as `Data`, its rows weighted where there are weights."""
-    return as_data(X) if weights is None else Weighted(as_data(X), weights)
+    return as_data(X) if weights is None else as_data(X).weighted(weights)
 
 
 def row_slices(shape) -> Iterator[slice]:

@@ -11,6 +11,9 @@ from gnomon.linalg.data import Data
 
 # Columns beyond those asked for: the last wanted direction then converges with the others.
 MARGIN = 10
+# Rows whose random mixtures are a start: all up to so many; more lean no better, and where they are
+# elsewhere each would be sent its numbers.
+MIXED_ROWS = 50_000
 # A direction whose length falls below this share of the block's is in the space already.
 DEPENDENT = 1e-6
 
@@ -65,8 +68,7 @@ def from_lanczos(X: Data, k: int, rng, *, tol=1e-6) -> tuple[np.ndarray, np.ndar
     start = rng.standard_normal(d).astype(X.dtype)
 
     def normal(b):
-        # The bare products: what scipy wraps around them costs more than they do.
-        return X._rmatmat(X._matmat(b.reshape(-1, 1))).ravel()
+        return X.normal_product(b.reshape(-1, 1)).ravel()
 
     operator = LinearOperator((d, d), matvec=normal, dtype=X.dtype)
     try:
@@ -138,13 +140,21 @@ def krylov_pairs(X: Data, k: int, rng, *, leading=None, tol=1e-4, max_rounds=8):
     leading = min(k if leading is None else leading, k)
     n, d = X.shape
     width = min(n, d, leading + MARGIN)
-    start = rng.standard_normal((n, width))
     if n < d:
+        start = rng.standard_normal((n, width))
         values, U = _leading_pairs(lambda B: X @ (X.T @ B), start, k, leading, (tol, max_rounds))
         # X'u has length sqrt(value), and those of different pairs are orthogonal.
         V = np.asarray(X.T @ U, dtype=float)
         return values, V / np.sqrt(np.where(values > 0, values, 1.0))
-    return _leading_pairs(lambda B: X.T @ (X @ B), X.T @ start, k, leading, (tol, max_rounds))
+    start = _mixtures(X, width, rng, MIXED_ROWS)
+    return _leading_pairs(X.normal_product, start, k, leading, (tol, max_rounds))
+
+
+def _mixtures(X, k, rng, most):
+    """Random mixtures (d, k) of at most so many rows: they lean towards the leading axes."""
+    n = X.shape[0]
+    rows = X if n <= most else X.rows(np.sort(rng.choice(n, most, replace=False)))
+    return rows.T @ rng.standard_normal((min(n, most), k)).astype(X.dtype, copy=False)
 
 
 def _leading_pairs(H, start, k, leading, stop):

@@ -1,10 +1,11 @@
 """Columns of the data matrix in units of their own, and its rows in a basis of their span."""
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from gnomon.linalg.data import Centered, Data, Matrix, Weighted, center, placed
+from gnomon.linalg.data import Centered, Data, Matrix, center, placed
 from gnomon.linalg.solve import above_rounding
 
 # A column with a kurtosis above this is rare: one that is 0 but in a share p of the rows has
@@ -25,34 +26,6 @@ def varies(sd, mean, dtype=float) -> np.ndarray:
     return sd > ROUNDINGS * np.finfo(dtype).eps * np.abs(mean)
 
 
-class Scaled(Data):
-    """X diag(factors), never formed; a factor of zero leaves its column out."""
-
-    def __init__(self, X: Data, factors):
-        super().__init__(X.dtype, X.shape, X.n_samples)
-        self.X, self.factors = X, np.asarray(factors, dtype=X.dtype)
-
-    @property
-    def is_sparse(self):
-        """Whether a product costs less than its dense shape says."""
-        return self.X.is_sparse
-
-    def dense_blocks(self):
-        """Runs of rows as arrays."""
-        for block in self.X.dense_blocks():
-            yield block * self.factors
-
-    def rows(self, mask):
-        """The rows that a mask or an index selects."""
-        return Scaled(self.X.rows(mask), self.factors)
-
-    def _matmat(self, B):
-        return self.X @ (self.factors[:, None] * B.astype(self.dtype, copy=False))
-
-    def _rmatmat(self, Z):
-        return self.factors[:, None] * (self.X.T @ Z)
-
-
 class Columns(NamedTuple):
     """Means and standard deviations of the columns, which of them vary, and X less the means."""
 
@@ -65,8 +38,8 @@ class Columns(NamedTuple):
 def column_statistics(X: Data, weights=None) -> Columns:
     """Means, deviations and variation of the columns of X, whose rows may have weights."""
     weights = np.ones(X.shape[0]) if weights is None else weights
-    mean, centered = center(Weighted(X, weights)) if np.ptp(weights) else center(X)
-    centered = centered.X if isinstance(centered, Weighted) else centered
+    mean, centered = center(X.weighted(weights)) if np.ptp(weights) else center(X)
+    centered = centered.unweighted
     sd, about = column_deviations(centered, weights)
     return Columns(mean, sd, varies(about, mean, X.dtype), centered)
 
@@ -102,7 +75,7 @@ def standardize(X: Data, weights, *, by_column: bool | str) -> Standard:
     n_varying = max(varying.sum(), 1)
     size = np.sqrt(np.sum((sd * factors) ** 2) / n_varying) or 1.0
     factors *= np.sqrt(min(1.0, weights.sum() / n_varying)) / size
-    return Standard(mean, factors, Scaled(centered, factors))
+    return Standard(mean, factors, centered.scaled(factors))
 
 
 def are_components(centered: Data, unit, varying, weights) -> bool:
@@ -143,41 +116,57 @@ def column_deviations(X: Data, weights) -> tuple[np.ndarray, np.ndarray]:
     X is centred, so that both agree but for the rounding of the means, which grows with the
     rows: only the latter are zero for a constant column. ``weights`` (n,) count rows.
     """
-    if X.is_sparse and isinstance(X, Centered) and isinstance(X.X, Matrix):
-        unit, sums, squares = _sparse_sums(X.X.X, X.mean.astype(float), weights)
-    else:
-        unit, sums, squares = _dense_sums(X, weights)
+    unit = X.reduced(_units, join=np.maximum)
+    sums, squares = X.reduced(partial(_sums, unit=np.where(unit > 0, unit, 1.0)), weights)
     mean, square = sums / weights.sum(), squares / weights.sum()
     return unit * np.sqrt(square), unit * np.sqrt(np.maximum(square - mean**2, 0.0))
 
 
-def _dense_sums(X, weights):
-    """Largest entries of the columns, and weighted sums of entries and squares in these units.
+def _is_stored_sparse(X):
+    """Whether sums over the stored entries are all that is needed."""
+    return X.is_sparse and isinstance(X, Centered) and isinstance(X.X, Matrix)
 
-    So no square overflows or vanishes, whatever the scale of the data.
-    """
+
+def _units(X):
+    """Largest entries of the columns of dense rows, ones of sparse ones."""
+    if _is_stored_sparse(X):
+        return np.ones(X.n_features)
     top = np.zeros(X.n_features)
     for block in X.dense_blocks():
         np.maximum(top, np.abs(block).max(axis=0, initial=0), out=top)
-    unit = np.where(top > 0, top, 1.0)
-    sums, squares = np.zeros(X.n_features), np.zeros(X.n_features)
+    return top
+
+
+def _sums(X, weights, unit):
+    """Weighted sums (2, d) of the entries and of their squares, in units of the columns.
+
+    So no square overflows or vanishes, whatever the scale of the data.
+    """
+    if _is_stored_sparse(X):
+        sums, squares = _sparse_sums(X.X.X, X.mean.astype(float), weights)
+        return np.stack([sums / unit, squares / unit**2])
+    total = np.zeros((2, X.n_features))
     for rows, block in placed(X.dense_blocks()):
         scaled = block / unit
-        sums += weights[rows] @ scaled
-        squares += weights[rows] @ scaled**2
-    return top, sums, squares
+        total[0] += weights[rows] @ scaled
+        total[1] += weights[rows] @ scaled**2
+    return total
 
 
 def column_kurtosis(X: Data, spread, weights) -> np.ndarray:
     """Mean fourth powers of the columns (d,) in units of their spread; X is centred."""
-    if X.is_sparse and isinstance(X, Centered) and isinstance(X.X, Matrix):
-        total = _sparse_fourth_powers(X.X.X, X.mean.astype(float), spread, weights)
-        return total / weights.sum()
+    return X.reduced(partial(_fourth_powers, spread=spread), weights) / weights.sum()
+
+
+def _fourth_powers(X, weights, spread):
+    """Weighted sum of the fourth powers down the columns (d,)."""
+    if _is_stored_sparse(X):
+        return _sparse_fourth_powers(X.X.X, X.mean.astype(float), spread, weights)
     total = np.zeros(X.n_features)
     for rows, block in placed(X.dense_blocks()):
         squares = (block / spread) ** 2
         total += weights[rows] @ squares**2
-    return total / weights.sum()
+    return total
 
 
 def _sparse_fourth_powers(X, mean, spread, weights):
@@ -198,4 +187,4 @@ def _sparse_sums(X, mean, weights):
     elsewhere = weights.sum() - np.bincount(columns, counts, len(mean))
     sums = np.bincount(columns, counts * gaps, len(mean)) - elsewhere * mean
     squares = np.bincount(columns, counts * gaps**2, len(mean)) + elsewhere * mean**2
-    return np.ones(len(mean)), sums, squares
+    return sums, squares

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from gnomon.exceptions import NumericalError
-from gnomon.linalg.data import SAFE_SHIFT, Data, Weighted, center
+from gnomon.linalg.data import SAFE_SHIFT, Data, center
 from gnomon.linalg.solve import fix_signs, one_thread
 
 # Eigenvalues below this share of the largest are left out. The rank cut of other matrices is
@@ -151,7 +151,7 @@ def default_gamma(kernel, X: Data) -> float:
 
 def _mean_absolute_distance(X):
     """Mean over pairs of some rows of the sum of absolute differences, from sorted columns."""
-    X, weights = (X.X, X.weights) if isinstance(X, Weighted) else (X, np.ones(X.shape[0]))
+    weights, X = np.ones(X.shape[0]) if X.weights is None else X.weights, X.unweighted
     rows = np.unique(np.linspace(0, X.shape[0] - 1, SAMPLED_ROWS).astype(int))
     columns = np.concatenate(list(X.rows(rows).dense_blocks())).astype(float)
     order = np.argsort(columns, axis=0)

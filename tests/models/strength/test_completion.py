@@ -3,6 +3,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from gnomon.linalg.solve import gaussian_log_odds
+from gnomon.models.strength import completion
 from gnomon.models.strength.completion import (
     Outputs,
     Votes,
@@ -210,6 +211,17 @@ def test_probabilities_of_classes_are_widened_by_what_rows_left_out_ask_for(clas
     losses = [left_out_loss(fit, outputs, code_vectors, f * halfway) for f in RULE.widenings]
     assert_allclose(factor, RULE.widenings[np.argmin(losses)])
     assert factor >= 1
+
+
+@pytest.mark.parametrize(("widest", "expected"), [(1e9, True), (1.0, False)])
+def test_what_is_found_is_told_unless_the_widest_probabilities_are_best(
+    classes, monkeypatch, widest, expected
+):
+    F, outputs, _ = classes
+    widenings = (1.0, widest) if expected else (1e9, widest)
+    monkeypatch.setattr(completion, "RULE", RULE._replace(widenings=widenings))
+    _, found = predictive_covariance(complete(F, outputs, np.ones(24)), outputs, np.ones(24))
+    assert found == expected
 
 
 def test_labels_that_x_does_not_predict_get_even_probabilities(classes, rng):

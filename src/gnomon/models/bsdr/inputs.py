@@ -21,9 +21,9 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import aslinearoperator
 
-from gnomon.linalg.data import Centered, Data, row_slices
+from gnomon.linalg.data import Data, row_slices
 from gnomon.linalg.solve import Cholesky, above_rounding, inverse_with_log_det
-from gnomon.linalg.standardize import Scaled, column_statistics
+from gnomon.linalg.standardize import column_statistics
 from gnomon.models.gaussian.filling import Filling, deviations
 
 # Fewer samples than this share of the features make (n, n) matrices the cheaper ones.
@@ -54,7 +54,7 @@ def read_inputs(X: Data, kind, noise, standardize):
         raise ValueError("X has no variation: all rows are equal; accepted are rows that differ")
     units = columns.sd if standardize else 1.0
     factors = np.where(columns.varying, 1.0 / np.where(columns.varying, units, 1.0), 0.0)
-    data = Scaled(columns.centered, factors)
+    data = columns.centered.scaled(factors)
     ridge = spectral_ridge(data, noise) if kind == "column" else gram_or_dual_ridge(data, noise)
     return Inputs(ridge.route, columns.mean, factors, ridge.table, ridge.values, noise), ridge
 
@@ -82,7 +82,7 @@ def loading_variances(inputs: Inputs, phi, variance):
 def latent_variances(inputs: Inputs, phi, q, X: Data):
     """Variances (m, q) of z for new rows: noise + x' Sigma_s x."""
     forms = _ridge_of(inputs).forms(phi, q)
-    rows = Scaled(Centered(X, inputs.mean), inputs.factors)
+    rows = X.less_mean(inputs.mean).scaled(inputs.factors)
     return inputs.noise + np.concatenate([forms(block) for block in rows.dense_blocks()])
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from gnomon.linalg.data import Data, Matrix, Weighted
+from gnomon.linalg.data import Data, Matrix, placed
 from gnomon.linalg.solve import Cholesky
 from gnomon.models.dcagm.alternation import Model, State, prior_of, scaled, state_at
 from gnomon.models.dcagm.mixture import TINY, Mixture, first_of_class, m_step, moments_of
@@ -154,16 +154,21 @@ def within(X: Data, groups: Groups):
     spare = max(inside.sum() - R.shape[0], 1.0)
     if X.n_features > MOST_COLUMNS:
         return _operator(X, lambda T: (inside * T.T).T - R.T @ (R @ T), spare)
-    means, start = np.zeros((R.shape[0], X.n_features)), 0
-    for block in X.dense_blocks():
-        means += R[:, start : start + len(block)] @ block.astype(float, copy=False)
-        start += len(block)
-    return (Weighted(X, inside).gram() - means.T @ means) / spare
+    means = X.reduced(_group_sums, R.T.tocsr())
+    return (X.weighted(inside).gram() - means.T @ means) / spare
+
+
+def _group_sums(X, members):
+    """Sums (g, d) of rows over the groups that they are members of (n, g)."""
+    total = np.zeros((members.shape[1], X.n_features))
+    for rows, block in placed(X.dense_blocks()):
+        total += members[rows].T @ block.astype(float, copy=False)
+    return total
 
 
 def principal_directions(X: Data, weights, k: int) -> np.ndarray:
     """The k leading directions of the covariance (d, k)."""
-    data = Weighted(X, weights)
+    data = X.weighted(weights)
     if X.n_features <= MOST_COLUMNS:
         return np.linalg.eigh(data.gram())[1][:, ::-1][:, :k]
     S = _operator(data, lambda T: T)

@@ -21,7 +21,6 @@ from gnomon.linalg.data import Data
 from gnomon.linalg.eigen import Spectrum
 from gnomon.linalg.mixed import Mixed, SideBySide
 from gnomon.linalg.solve import Cholesky, one_thread
-from gnomon.linalg.standardize import Scaled
 from gnomon.models.gaussian import em, ppca
 from gnomon.models.relational.paper import filtered, smooth
 from gnomon.models.relational.posterior import Nodes
@@ -176,7 +175,7 @@ def _tell_halves(A, centered, power, rng):
     d, errors = centered.n_features, []
     half = rng.permutation(d) < d / 2
     for seen in (half, ~half):
-        own, other = Scaled(centered, seen), Scaled(centered, ~seen)
+        own, other = centered.scaled(seen), centered.scaled(~seen)
         B = _on_leading_axes(other, d // 2, rng)
         ways = own, filtered(A, own, power)
         errors.append([_left_out_errors(_on_leading_axes(X, d // 2, rng), B) for X in ways])

@@ -23,7 +23,7 @@ from scipy import sparse
 
 from gnomon.inference.loop import Run, iterate
 from gnomon.linalg import graph
-from gnomon.linalg.data import Centered, as_data, center, check_spread, has_gaps
+from gnomon.linalg.data import as_data, center, check_spread, has_gaps
 from gnomon.linalg.mixed import Mixed
 from gnomon.linalg.solve import fix_signs, one_thread
 from gnomon.models.gaussian import bayesian, patterns, ppca
@@ -145,11 +145,11 @@ def _fit_paper(problem, settings, loop):
     filled = _without_gaps(problem.X, settings.n_components, settings)
     rows = as_data(filled.X)
     mean = paper.relational_mean(rows, R)
-    centered = Centered(rows, mean)
+    centered = rows.less_mean(mean)
     total = check_spread(centered.squared_norm, rows.dtype)
     if has_gaps(problem.X) and settings.solver == "em":
         mean, view, run = _observed_maximum(problem.X, R, rows, settings, loop)
-        centered = Centered(rows, mean)
+        centered = rows.less_mean(mean)
     else:
         by = _by_em if settings.solver == "em" else _in_closed_form
         view, run = by(Mixed(R.astype(rows.dtype), centered), total, settings, loop)
@@ -169,11 +169,11 @@ def _fit_evidence(X, R, scale, settings, loop):
     else:
         rows = as_data(X)
         mean = paper.relational_mean(rows, R)
-        mixed = Mixed(R.astype(rows.dtype), Centered(rows, mean))
+        mixed = Mixed(R.astype(rows.dtype), rows.less_mean(mean))
         spectrum = paper.checked_spectrum(mixed, _spread(rows, mean), q, settings.rng)
         found = bayesian.maximise(spectrum, q, mixed.n_samples)
         run = Run(found, [found.bound], converged=True)
-    view, centered = paper.of_row(found.view, scale), Centered(rows, mean)
+    view, centered = paper.of_row(found.view, scale), rows.less_mean(mean)
     content = _content(view, centered, _spread(rows, mean), _Filled(rows))
     kept = _mixed_fit(X, mean, view, run, content)
     return kept._replace(prior_variances=found.variances / scale)
@@ -181,7 +181,7 @@ def _fit_evidence(X, R, scale, settings, loop):
 
 def _spread(rows, mean):
     """Squared norm of the rows less the mean, refused where they do not vary."""
-    return check_spread(Centered(rows, mean).squared_norm, rows.dtype)
+    return check_spread(rows.less_mean(mean).squared_norm, rows.dtype)
 
 
 def _precision_root(problem, settings):

@@ -24,7 +24,7 @@ from scipy.sparse.linalg import splu
 from gnomon.exceptions import NumericalError
 from gnomon.inference.loop import Method
 from gnomon.linalg import eigen
-from gnomon.linalg.data import Centered, Data
+from gnomon.linalg.data import Data
 from gnomon.linalg.eigen import Spectrum
 from gnomon.linalg.graph import normalized
 from gnomon.linalg.mixed import MANY_PRODUCTS, Mixed
@@ -72,7 +72,7 @@ def relational_mean(X: Data, R) -> np.ndarray:
     mean = np.asarray(X.T @ weights[:, None], dtype=float).ravel()
     if X.is_sparse:
         return mean
-    return mean + np.asarray(Centered(X, mean).T @ weights[:, None], dtype=float).ravel()
+    return mean + np.asarray(X.less_mean(mean).T @ weights[:, None], dtype=float).ravel()
 
 
 def closed_form(rows: Mixed, total: float, q: int, rng) -> ppca.Maximum:

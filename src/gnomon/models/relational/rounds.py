@@ -19,7 +19,8 @@ import numpy as np
 
 from gnomon.inference.loop import Method, Run, iterate, momentum, settled
 from gnomon.linalg.blocks import Blocks
-from gnomon.linalg.data import Centered, Data, center
+from gnomon.linalg.data import Data, center
+from gnomon.linalg.distributed import Distributed
 from gnomon.linalg.graph import apply, lanczos, normalized, unit_rule
 from gnomon.linalg.mixed import Mixed
 from gnomon.models.gaussian.ppca import leading_axes
@@ -156,7 +157,7 @@ def coarse(data: Linked) -> Linked:
 
 def permuted(data: Linked, order) -> Linked:
     """The rows at other nodes; rows in blocks stay where they are, and the graph moves."""
-    if isinstance(data.X, Blocks):
+    if isinstance(data.X, Blocks | Distributed):
         places = np.argsort(order)
         return data._replace(S=data.S[places][:, places])
     return data._replace(X=data.X.rows(order))
@@ -270,7 +271,7 @@ def _folds(task, start_axes) -> Iterator[Fold]:
         data = model.link(centered, task.A[kept][:, kept], rng)
         axes = leading_axes(centered, task.axes.shape[1], rng)
         start = init(start_axes(data, axes, task.q, rng), task.q, data)
-        yield Fold(data, start, hold_out(Centered(task.X, mean), S, np.flatnonzero(number == fold)))
+        yield Fold(data, start, hold_out(task.X.less_mean(mean), S, np.flatnonzero(number == fold)))
 
 
 def _curve(folds, least) -> np.ndarray:

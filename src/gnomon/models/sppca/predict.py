@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gnomon.linalg.data import Centered, Data, as_data, has_gaps
+from gnomon.linalg.data import Data, as_data, has_gaps
 from gnomon.linalg.solve import gaussian_log_odds, stacked_covariances, stacked_half_inverses
 from gnomon.models.gaussian import gaps as gaussian_gaps
 from gnomon.models.gaussian import patterns
@@ -39,7 +39,7 @@ def filled_rows(model: SppcaFit, X) -> Data:
         groups = np.zeros(X.shape[1], dtype=int)
         data = patterns.group_rows(np.asarray(X, dtype=float), groups, shift=model.mean)
         X = gaussian_gaps.fill(state, data)[0].astype(X.dtype, copy=False)
-    return Centered(as_data(X), model.mean)
+    return as_data(X).less_mean(model.mean)
 
 
 def coordinates(model: SppcaFit, X) -> np.ndarray:
@@ -76,7 +76,7 @@ def posterior(model: SppcaFit, X, Y, observed) -> tuple[np.ndarray, np.ndarray]:
         rows = gaps.table(X, Y, observed, per_output=True, shift=shift)
         mean, covariances = gaussian_gaps.posterior(gaps.join(model.mean, state), rows)
     else:
-        XW = np.asarray(Centered(as_data(X), model.mean) @ state.W, dtype=float)
+        XW = np.asarray(as_data(X).less_mean(model.mean) @ state.W, dtype=float)
         mean, covariances = latent_posterior(state, XW, Y, observed)
     stretch = _stretch(model)
     return mean * stretch, covariances * np.outer(stretch, stretch)

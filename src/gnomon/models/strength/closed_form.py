@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import eigh
 
-from gnomon.linalg.data import Data, Weighted
+from gnomon.linalg.data import Data
 from gnomon.linalg.eigen import from_dual, from_moments, krylov_pairs, route
 from gnomon.linalg.solve import above_rounding, fix_signs
 from gnomon.models.sppca.fit import Prediction, SppcaFit
@@ -77,10 +77,10 @@ def principal_space(mean, X: Data, size: int, rng, leading=None) -> PrincipalSpa
         values, V, energy = (from_moments if way == "moments" else from_dual)(X, size)
     # Rows that are all equal have one direction, of next to no variance.
     kept = max(1, int(above_rounding(values).sum()))
-    data, weights = (X.X, X.weights) if isinstance(X, Weighted) else (X, None)
     variances = np.maximum(values[:kept] / X.n_samples, TINY)
     total = max(energy / X.n_samples, TINY)
-    return PrincipalSpace(mean, data, fix_signs(V[:, :kept]), variances, total, weights)
+    axes = fix_signs(V[:, :kept])
+    return PrincipalSpace(mean, X.unweighted, axes, variances, total, X.weights)
 
 
 def truncated(space: PrincipalSpace, size: int) -> PrincipalSpace:
