@@ -17,10 +17,10 @@ from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh
 
 from gnomon.exceptions import NumericalError
 from gnomon.linalg.data import SAFE_SHIFT, Data, center
+from gnomon.linalg.eigen import symmetric_pairs
 from gnomon.linalg.solve import fix_signs, one_thread
 
 # Eigenvalues below this share of the largest are left out. The rank cut of other matrices is
@@ -109,16 +109,15 @@ def _positive(K, most=None):
     if not np.isfinite(K.sum()):
         raise NumericalError("values of the kernel leave the range of numbers; rescale X")
     n = len(K)
-    leading = None if most is None or most >= n else (n - most, n - 1)
     with one_thread if n <= MOST_EXACT else nullcontext():
-        values, U = eigh((K + K.T) / 2, subset_by_index=leading)
-    kept = values > RANK_SHARE * max(values[-1], 0.0)
+        values, U = symmetric_pairs((K + K.T) / 2, n if most is None else min(most, n))
+    kept = values > RANK_SHARE * max(values[0], 0.0)
     if not kept.any():
         raise NumericalError(
             "the kernel of the rows has no energy once it is centred: they are equal, or closer "
             "than numbers tell; rescale X if they differ"
         )
-    return values[kept][::-1], fix_signs(U[:, kept][:, ::-1])
+    return values[kept], fix_signs(U[:, kept])
 
 
 def far_mean(X: Data) -> np.ndarray | None:
