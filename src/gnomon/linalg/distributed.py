@@ -126,6 +126,11 @@ class Distributed(Data):
     def unweighted(self):
         return self if self.weights is None else self._with(weights=None)
 
+    def mapped(self, function, n_features):
+        return self._under(
+            partial(_made, function), n_features=n_features, dtype=float, sparse=False
+        )
+
     def as_float32(self):
         if not self.is_sparse or self.dtype == np.float32:
             return self
@@ -199,6 +204,10 @@ def _leaf(chunk, dtype):
 
 def _laid(kind, argument, data):
     return kind(data, argument)
+
+
+def _made(function, data):
+    return Matrix(np.asarray(function(data), dtype=float))
 
 
 def _weighted_sums(data):
