@@ -55,6 +55,7 @@ COLUMNS = (
     "paper (19)",
     "paper, smoothed",
     "filter",
+    "default",
     "learnt",
     "learnt, temper 10",
     "PCA of neighbour means",
@@ -83,6 +84,8 @@ def embeddings(X, links, q):
     yield in_scale_of_pca(paper, smoothed)
     filtered = PRPCA(q, relation="filter", random_state=0)
     yield in_scale_of_pca(filtered, filtered.fit_transform(X, links=links))
+    default = PRPCA(q, random_state=0)
+    yield in_scale_of_pca(default, default.fit_transform(X, links=links))
     learnt = PRPCA(q, relation="learnt", random_state=0).fit(X, links=links)
     for temper in (1.0, 10.0):
         learnt.set_params(temper=temper)

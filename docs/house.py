@@ -35,7 +35,7 @@ LIMITS = {
     "DCAGM": 19,
     "BSDR": 16,
     "BSDR by Gibbs sampling": 18,
-    "gnomon fit": 39,
+    "gnomon fit": 41,
 }
 # A class body runs when it is imported; only functions have this flag of the interpreter.
 IS_FUNCTION = 0x1

@@ -191,6 +191,44 @@ def test_numbers_and_indicators(flowers):
     assert not hasattr(model, "predict_proba")
 
 
+def test_numbers_linear_in_x_are_predicted_as_by_the_rows_themselves(rng):
+    X = rng.standard_normal((120, 6)) @ rng.standard_normal((6, 30))
+    y = X[:, 0] - 2 * X[:, 3] + 100
+    known = np.where(np.arange(120) < 40, y, np.nan)
+    model = KernelSPPCA().fit(X, known)
+    assert_allclose(model.number_head_.say, 1)
+    assert_allclose(model.predict(X), SPPCA().fit(X, known).predict(X), rtol=1e-3)
+    assert np.max(np.abs(model.predict(X) - y)[40:]) < 0.2 * y.std()
+    alone = KernelSPPCA().fit(X, known)
+    alone.number_head_ = None
+    assert np.max(np.abs(alone.predict(X) - y)[40:]) > 0.5 * y.std()
+
+
+def test_numbers_that_bend_are_left_to_the_kernel(rng):
+    X = rng.uniform(-1, 1, (200, 2))
+    y = np.sum(X**2, axis=1)
+    model = KernelSPPCA().fit(X[:150], y[:150])
+    assert np.all(model.number_head_.say < 0.01)
+    assert model.score(X[150:], y[150:]) > 0.95
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"kernel": "linear"}, {"supervision": "likelihood"}], ids=str
+)
+def test_no_rows_stand_beside_a_linear_kernel_or_in_the_likelihood(flowers, parameters):
+    X, _, _ = flowers
+    assert KernelSPPCA(**parameters).fit(X[:, :3], X[:, 3]).number_head_ is None
+
+
+def test_rows_beside_the_kernel_may_be_sparse_or_single(flowers):
+    X, _, _ = flowers
+    model = KernelSPPCA().fit(X[:, :3], X[:, 3])
+    model.number_head_ = model.number_head_._replace(say=np.array([0.5]))
+    expected = model.predict(X[:, :3])
+    assert_allclose(model.predict(sparse.csr_array(X[:, :3])), expected, rtol=1e-10)
+    assert_allclose(model.predict(X[:, :3].astype(np.float32)), expected, rtol=1e-5, atol=1e-5)
+
+
 def test_without_outputs_it_projects_and_refuses_to_predict(circles):
     X, _, _ = circles
     model = KernelSPPCA().fit(X)

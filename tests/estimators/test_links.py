@@ -211,7 +211,7 @@ def test_probabilities_of_linked_rows_are_read_from_all_that_is_smoothed():
     y = np.where(np.arange(150) % 5 == 0, labels, -1)
     model = SPPCA(2).fit(X, y, links=links)
     assert model.class_head_.coef.shape == (model.mean_.shape[0], 3)
-    assert_allclose(model.class_head_.say, 10 / (10 + 5))
+    assert_allclose(model.class_head_.say, 10 / (10 + 2))
     P = model.predict_proba(X, links=links)
     assert np.mean(P.argmax(axis=1) == labels) > 0.95
     by_likelihood = SPPCA(2, supervision="likelihood").fit(X, y, links=links)

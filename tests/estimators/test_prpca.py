@@ -673,9 +673,11 @@ def test_auto_keeps_neighbours_beside_where_links_join_different_kinds(rng):
     assert model.relation_ == "beside" and model.links_used_
     assert model.told_["smoothed"] > model.told_["content"]
     assert model.neighbour_components_.shape == model.components_.shape
+    assert model.smoothed_components_.shape == model.components_.shape
     assert np.isfinite(model.score(X, links=links))
     again = model.set_params(relation="filter").fit(X, links=links)
     assert not hasattr(again, "neighbour_weight_") and not hasattr(again, "told_")
+    assert not hasattr(again, "smoothed_weight_") and not hasattr(again, "smoothed_components_")
 
 
 def test_beside_takes_gaps_filled_and_rows_with_links_alone(linked):
@@ -687,7 +689,7 @@ def test_beside_takes_gaps_filled_and_rows_with_links_alone(linked):
     Z = model.transform(holes, links=links)
     assert np.all(np.isfinite(Z))
     shares = np.linalg.svd(np.linalg.qr(Z)[0].T @ np.linalg.qr(whole.transform(X, links=links))[0])
-    assert shares.S.min() > 0.9
+    assert shares.S.min() > 0.85
     alone = np.full((1, D), np.nan)
     pairs = [(240, 0), (240, 1), (240, 2)]
     new = whole.transform(alone, links=Links.from_edges(pairs, n_nodes=241), sample_index=[240])

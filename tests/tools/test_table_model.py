@@ -23,7 +23,7 @@ from pyarrow import parquet
 import gnomon
 from gnomon.exceptions import TableError
 from gnomon.tools import cli, prepare
-from gnomon.tools.commands import choose_model
+from gnomon.tools.choose_model import choose_model
 from gnomon.tools.tables import open_table
 
 

@@ -33,12 +33,20 @@ from gnomon.models.sppca import fit as likelihood
 from gnomon.models.sppca import predict
 from gnomon.models.sppca.statistics import State
 from gnomon.models.strength import fit as strength
-from gnomon.models.strength.closed_form import PrincipalSpace, n_directions, principal_space
+from gnomon.models.strength import numbers
+from gnomon.models.strength.closed_form import (
+    PrincipalSpace,
+    n_directions,
+    principal_space,
+    truncated,
+)
 from gnomon.models.strength.completion import Outputs
 from gnomon.stats import gaussian
 from gnomon.typing import CallbackLike, GraphLike, OutputsLike, RowsLike, SeedLike
 
 OF_KERNEL = ("landmark_indices_", "landmarks_", "gamma_")
+# Kernels that are linear in x, or know nothing of it: there is nothing to set beside them.
+OF_ROWS_ALREADY = ("linear", "precomputed")
 # Draws of what is missing: deviations known from so many err by a tenth.
 N_DRAWS = 50
 
@@ -94,7 +102,8 @@ class KernelSPPCA(
         ``transform(X)`` is ``kernel(X, landmarks) @ dual_components_ - dual_offset_``.
     dual_offset_ : ndarray of shape (n_components,)
     dual_coef_ : ndarray of shape (n_landmarks, n_outputs)
-        Expected coded outputs are ``kernel(X, landmarks) @ dual_coef_ + target_mean_``.
+        Expected coded outputs are ``kernel(X, landmarks) @ dual_coef_ + target_mean_``, and
+        for numbers those of ``number_head_`` beside them.
     latent_scale_ : ndarray of shape (n_components,)
         Coordinates times this are the latent variables z.
     latent_covariance_ : ndarray of shape (n_components, n_components)
@@ -121,6 +130,10 @@ class KernelSPPCA(
         How y became columns.
     class_head_ : ClassHead or None
         Logistic regression with half a say in the probabilities of classes, as in `SPPCA`.
+    number_head_ : NumberHead or None
+        For numbers: what is linear in x, ``(X - mean) @ coef + offset``, with a share ``say`` of
+        each expected output, by which rows left out are found best. None for "likelihood" and
+        where the kernel itself is linear or precomputed.
     class_shares_ : ndarray of shape (n_classes,)
     class_doubt_ : float
         Shares of the classes among the labelled rows, and how much of the probabilities is
@@ -302,8 +315,7 @@ class KernelSPPCA(
         T : ndarray of shape (n_samples, n_components)
         """
         X = self._read(X, links, sample_index)
-        K, dtype = self._kernel_with_landmarks(X), X.dtype
-        return (K @ self.dual_components_ - self.dual_offset_).astype(dtype, copy=False)
+        return self._coordinates(X).astype(X.dtype, copy=False)
 
     @by_rows
     def posterior(
@@ -340,11 +352,10 @@ class KernelSPPCA(
         """
         X = self._read(X, links, sample_index)
         Y, observed = self._read_outputs(y, X.shape[0])
-        model, K = self._fitted(), self._kernel_with_landmarks(X)
-        mean = np.asarray(K @ self.dual_components_ - self.dual_offset_, dtype=float)
-        covariance = predict.coordinate_covariance(model) + self._gap_moments(
-            X, self.dual_components_
-        )
+        model, coordinates = self._fitted(), self._coordinates
+        mean = np.asarray(coordinates(X), dtype=float)
+        more = self._gap_moments(X, mean.shape[1], coordinates)
+        covariance = predict.coordinate_covariance(model) + more
         if not observed.any():
             return LatentPosterior(mean, covariance)
         if self.supervision_ == "likelihood":
@@ -433,6 +444,7 @@ class KernelSPPCA(
         settings = likelihood.Settings(q, "moments", **rules, **limits)  # type: ignore[arg-type]
         found = likelihood.fit(of_features, settings, self._loop(of_features))
         self._keep(features, found, "likelihood", coding, problem.X.dtype)
+        self.number_head_ = None
         self.kernel_basis_ = np.vstack([features.offset_, features.basis_])
         self.kernel_components_ = found.state.W.T
         self.log_likelihood_ = found.log_likelihood
@@ -448,6 +460,7 @@ class KernelSPPCA(
         found = strength.fit_in(space, outputs, settings)
         self._keep(features, found.fitted, found.strength, coding, problem.X.dtype)
         self._keep_head(features, found.fitted, learnt.F, problem)
+        self._keep_number_head(truncated(space, found.n_directions), outputs, problem, settings)
         if found.curve is not None:
             self.supervision_curve_ = found.curve._asdict()
         self._keep_run(found.run, max_iter=self.max_iter)
@@ -490,6 +503,15 @@ class KernelSPPCA(
             in_kernel = features.basis_ @ coef, intercept - features.offset_ @ coef
             self.class_head_ = ClassHead(*in_kernel, say)
 
+    def _keep_number_head(self, of_kernel, outputs, problem, settings):
+        """What is linear in x, beside the kernel; also the covariance of both together."""
+        self.number_head_ = None
+        if self.target_coding_.kind == "numeric" and self.kernel not in OF_ROWS_ALREADY:
+            size, rng = n_directions(settings.n_components), settings.rng
+            mean, rows = center(weighted(as_data(problem.X), problem.weights))
+            of_rows = principal_space(mean, rows, size, rng, leading=settings.n_components)
+            self.number_head_, self.target_covariance_ = numbers.learn(of_kernel, of_rows, outputs)
+
     def _fitted(self):
         """What predictions need of the result that the fitted attributes were kept from."""
         W_y, levels = self.target_components_.T, self.target_noise_variance_
@@ -527,25 +549,35 @@ class KernelSPPCA(
         return self.score_samples(X)
 
     def _placed(self, X, coef=None):
-        K = self._kernel_with_landmarks(X)
-        mean, covariances = K @ self.dual_coef_ + self.target_mean_, self.target_covariance_[None]
+        rows = self._filled(X)
+        K = self._kernel_with_landmarks(rows)
+        mean, covariances = self._expected(rows, K), self.target_covariance_[None]
         pattern = np.zeros(len(K), dtype=int)
         if has_gaps(X):
-            more = self._gap_moments(X, self.dual_coef_)
+            more = self._gap_moments(X, mean.shape[1], self._expected)
             covariances, pattern = covariances + more, np.arange(len(K))
         given = predict.Given(mean, covariances, pattern)
         return given, None if coef is None else K @ coef
 
-    def _gap_moments(self, X, coef):
-        """Second moments (n, k, k) of K coef over draws of what rows miss, about the filled."""
-        n, k = X.shape[0], coef.shape[1]
-        total = np.zeros((n, k, k))
+    def _coordinates(self, X):
+        return self._kernel_with_landmarks(X) @ self.dual_components_ - self.dual_offset_
+
+    def _expected(self, X, K=None):
+        """Expected coded outputs of rows without gaps, whose kernel with the landmarks is K."""
+        K = self._kernel_with_landmarks(X) if K is None else K
+        by_kernel = K @ self.dual_coef_ + self.target_mean_
+        # Model files of early versions have none.
+        head = getattr(self, "number_head_", None)
+        return by_kernel if head is None else numbers.expected(head, X, by_kernel)
+
+    def _gap_moments(self, X, k, values_of):
+        """Second moments (n, k, k) of values of rows over what they may miss, about the filled."""
+        total = np.zeros((X.shape[0], k, k))
         if has_gaps(X):
             rows = np.flatnonzero(np.isnan(X).any(axis=1))
             drawn = filling.draws(self._filling(), X[rows], N_DRAWS, np.random.default_rng(0))
-            center = self._kernel_with_landmarks(X[rows]) @ coef
-            values = (self._kernel_with_landmarks(part) @ coef for part in drawn)
-            total[rows] = filling.second_moments(values, center)
+            center = values_of(self._filled(X[rows]))
+            total[rows] = filling.second_moments(map(values_of, drawn), center)
         return total
 
 

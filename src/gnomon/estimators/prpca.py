@@ -34,7 +34,8 @@ from gnomon.typing import CallbackLike, GraphLike, OutputsLike, RowsLike, SeedLi
 # Fitted attributes that only some relations have, none of which outlives a fit by another.
 OF_SOME_RELATIONS = (
     *("content_components_", "content_noise_variance_", "prior_variances_", "told_"),
-    *("neighbour_components_", "neighbour_weight_", "axes_", "shared_variances_"),
+    *("neighbour_components_", "smoothed_components_", "neighbour_weight_", "smoothed_weight_"),
+    *("axes_", "shared_variances_"),
     *("own_variances_", "smoothness_", "link_gain_", "permuted_link_gain_"),
 )
 # A precision may differ from its transpose by this share of its largest entry: by rounding.
@@ -50,8 +51,9 @@ class PRPCA(IterativeFit, LinearGaussianModel):
       axes are those of neighbour sums.
     * ``relation="filter"``: PCA of content that is smoothed over the graph by a fixed low-pass
       filter. The cheapest good choice where links join rows of a kind, like citations.
-    * ``relation="beside"``: PCA of content side by side with the mean content of neighbours, each
-      with loadings of its own. Where links join rows of different kinds, like hyperlinks.
+    * ``relation="beside"``: PCA of content side by side with the mean content of neighbours and
+      with smoothed content, each with loadings of its own. Where links join rows of different
+      kinds, like hyperlinks.
     * ``relation="learnt"``: a generative model in which linked rows share a smooth part, with
       a strength that is learnt for each axis. It has a likelihood that may be compared with
       PPCA's, fills in missing content, embeds rows by their links alone, and leaves links
@@ -83,7 +85,7 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         does not depend on the links of a row. "smoothed" projects the neighbour sums
         (alpha I + A) X, where links are given; it is the better one for classification.
     power : int, default=2
-        "filter" and "auto": how often content is averaged over the links.
+        "filter", "beside" and "auto": how often content is averaged over the links.
     own_components : int, default=60
         "learnt": number of further axes, for variation that is a row's own; at most
         what half of the rows or features leaves beside ``n_components``.
@@ -119,8 +121,11 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         All but "learnt", with links: noise variance of a row as it is.
     neighbour_components_ : ndarray of shape (n_components, n_features)
         "beside": loadings of the mean content of neighbours, times ``neighbour_weight_``.
-    neighbour_weight_ : float
-        "beside": factor on the means of neighbours, by which they count half as much as rows.
+    smoothed_components_ : ndarray of shape (n_components, n_features)
+        "beside": loadings of smoothed content, times ``smoothed_weight_``.
+    neighbour_weight_, smoothed_weight_ : float
+        "beside": factors on the means of neighbours and on smoothed content, by which each
+        counts a quarter as much as rows.
     relation_ : str
         The relation of the fit, where "auto" chose one; "none" where it does without links.
     told_ : dict of str to float
@@ -502,9 +507,10 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         self.relation_ = found.relation if self.relation == "auto" else self.relation
         if found.told is not None:
             self.told_ = found.told._asdict()
-        if found.pair is not None:
-            self.neighbour_components_ = np.ascontiguousarray(found.pair.V.T.astype(dtype))
-            self.neighbour_weight_ = found.pair.factor
+        if found.parts is not None:
+            self.neighbour_components_ = np.ascontiguousarray(found.parts.V.T.astype(dtype))
+            self.smoothed_components_ = np.ascontiguousarray(found.parts.U.T.astype(dtype))
+            self.neighbour_weight_, self.smoothed_weight_ = found.parts.factors
         if found.prior_variances is not None:
             self.prior_variances_ = found.prior_variances
             warn_without_evidence(self.prior_variances_)
@@ -555,7 +561,7 @@ class PRPCA(IterativeFit, LinearGaussianModel):
             shared = posterior.embed(self._relational(), rows, nodes, noise_factor)
             return shared / np.linalg.norm(self.components_.astype(float), axis=1)
         if nodes.adjacency.nnz > 0 and hasattr(self, "neighbour_weight_"):
-            return beside.embed(self._pair(), self._center(self._filled(X)), nodes)
+            return beside.embed(self._parts(), self._center(self._filled(X)), nodes)
         Z = self._latent_means(X)[:, : len(self.components_)]
         if nodes.adjacency.nnz == 0 or not self._smooths():
             return Z
@@ -572,10 +578,12 @@ class PRPCA(IterativeFit, LinearGaussianModel):
         sums = self._way() == "paper" and self.projection == "smoothed"
         return sums or self._way() == "filter"
 
-    def _pair(self):
-        """Loadings of content and of neighbours, from what is kept of them."""
-        W, V = (each.T.astype(float) for each in (self.components_, self.neighbour_components_))
-        return beside.Pair(W, V, self.noise_variance_, self.neighbour_weight_)
+    def _parts(self):
+        """Loadings of content, neighbours and smoothed content, from what is kept of them."""
+        kept = self.components_, self.neighbour_components_, self.smoothed_components_
+        loadings = (each.T.astype(float) for each in kept)
+        factors = self.neighbour_weight_, self.smoothed_weight_
+        return beside.Parts(*loadings, self.noise_variance_, factors, self.power)
 
     def _filled(self, X):
         """Rows with their gaps filled from their own content."""
@@ -589,7 +597,7 @@ class PRPCA(IterativeFit, LinearGaussianModel):
             return posterior.log_density(self._relational(), rows, A, repeatable(self.random_state))
         view = gaussian.View(*self._view())
         if hasattr(self, "neighbour_weight_"):
-            return beside.log_density(self._pair(), rows, A)
+            return beside.log_density(self._parts(), rows, A)
         if self._way() in ("learnt", "beside", "none"):
             return float(gaussian.log_density(rows, *view).sum())
         if self._way() == "filter":

@@ -5,22 +5,21 @@ import shlex
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 import gnomon
-from gnomon.estimators import LARGE, NEIGHBOURS, SIZE_OF_LARGE, SIZES, count
+from gnomon.estimators import NEIGHBOURS, count
 from gnomon.estimators.neighbour_layout import NeighbourLayout
 from gnomon.exceptions import TableError
-from gnomon.tools import modelfile, prepare, write
+from gnomon.tools import fillings, modelfile, prepare, write
+from gnomon.tools.choose_model import LAID_OUT, MODELS, choose_model, extra_inputs
 from gnomon.tools.compare.held_out import by_short_name, describe, held_out
 from gnomon.tools.compare.scoring import Deadline
 from gnomon.tools.compare.trials import INTERRUPTED
-from gnomon.tools.dimension import DimensionChoice
-from gnomon.tools.prepare import PreparedTable, Question, fill_gaps
+from gnomon.tools.prepare import fill_gaps
 from gnomon.tools.recipe import apply
 from gnomon.tools.report.page import Subject, write_report
 from gnomon.tools.tables import open_table
@@ -32,20 +31,6 @@ COMPARED = (
     *("model", "n_components", "score", "low", "high", "n_rows", "chosen", "mark"),
     *("own", "control", "seconds"),
 )
-MODELS = {
-    "ppca": "PPCA",
-    "sppca": "SPPCA",
-    "kernel-sppca": "KernelSPPCA",
-    "prpca": "PRPCA",
-    "dcagm": "DCAGM",
-    "bsdr": "BSDR",
-}
-# Models that choose their own number of dimensions.
-OWN_CHOICE = ("ppca", "bsdr")
-# Models that take links beside a target.
-LINKED = ("sppca", "kernel-sppca")
-# Dimensions of a map that is laid out: a plane shows its neighbours, so it need not be small.
-LAID_OUT = 10
 # Seconds that a step gets where none are left: it ends at once, and says so.
 MOMENT = 1e-3
 # Of the time that a command has left, the share for choosing the number of dimensions: the fit
@@ -234,12 +219,12 @@ def impute(console, *, model_path, path, out, reading, beyond_range):
         raise TableError(f"{path} is sparse or too large to fill; a dense table is wanted")
     with console.stage("filling"):
         imputed = saved.model.impute(X, return_std=True)
-        fillings = write.fillings(saved.recipe, table, *imputed, within_range=not beyond_range)
-    n_gaps = sum(filling.n_gaps for filling in fillings.values())
+        filled = fillings.fillings(saved.recipe, table, *imputed, within_range=not beyond_range)
+    n_gaps = sum(filling.n_gaps for filling in filled.values())
     console.say(f"{count(n_gaps, 'gap')} filled")
     out = _apart(out or write.named_after(path, "filled"), model_path, path)
     how = write.copying(table, out)
-    columns = write.imputed_columns(saved.recipe, table, fillings, to_text=bool(how))
+    columns = fillings.imputed_columns(saved.recipe, table, filled, to_text=bool(how))
     _write(console, out, [columns], len(X), **how)
 
 
@@ -426,124 +411,7 @@ def _conclude(console, subject, report_path):
     console.result(pairs | {"report": str(report_path)}, plain)
 
 
-class ChosenModel(NamedTuple):
-    """An estimator, not fitted, and how its number of dimensions was chosen, if it was."""
-
-    model: Any
-    choice: DimensionChoice | None
-
-
-def choose_model(asked: Question, ready: PreparedTable, note, **options) -> ChosenModel:
-    """The estimator that the question asks for, or the one for what is known of the table.
-
-    The options are those of `gnomon.choose_dimension`.
-    """
-    name = _name(asked, ready)
-    _check(name, asked, ready)
-    public = "BSDRRegressor" if name == "bsdr" and ready.kind == "numeric" else MODELS[name]
-    cls = getattr(gnomon, public)
-    components, choice = _for_layout(asked, name, ready, note), None
-    own = name in OWN_CHOICE and np.prod(ready.X.shape) <= LARGE
-    # By labels and links together a model of linked rows chooses for itself.
-    own = own or (ready.links is not None and name in LINKED and ready.y is not None)
-    if components == "auto" and not own:
-        components, choice = _dimension(public, ready, note, {"progress": False} | options)
-    asked = asked._replace(components=components)
-    return ChosenModel(cls(**_parameters(cls, asked, name, ready.kind)), choice)
-
-
-def _for_layout(asked, name, ready, note):
-    """The number of dimensions asked for; for a layout more than a plane has."""
-    if (asked.components, asked.layout) != ("auto", NEIGHBOURS) or name in OWN_CHOICE:
-        return asked.components
-    size = max(1, min(LAID_OUT, ready.X.shape[1] - 1, ready.X.shape[0] - 1))
-    taken = count(size, "dimension was", "dimensions were")
-    note(f"{taken} taken, which the layout shows together; say --components to change it")
-    return size
-
-
-def _name(asked, ready):
-    if asked.model != "auto":
-        return asked.model.lower()
-    if ready.links is not None:
-        return "prpca" if ready.y is None else "sppca"
-    return "ppca" if ready.y is None else "sppca"
-
-
-def _check(name, asked, ready):
-    if name not in MODELS:
-        raise TableError(f"--model {name!r}; accepted are auto, {', '.join(MODELS)}")
-    if name in ("dcagm", "bsdr") and ready.y is None:
-        raise TableError(f"--model {name} learns from labels; name their column with --target")
-    if name == "dcagm" and ready.kind in ("numeric", "multilabel"):
-        what = "numbers" if ready.kind == "numeric" else "yes and no"
-        held = f"{', '.join(map(repr, asked.targets))} hold{'s' * (len(asked.targets) == 1)}"
-        raise TableError(f"--model dcagm predicts classes; {held} {what}")
-    judged = name in LINKED or asked.links == NEIGHBOURS
-    if asked.links is not None and ready.y is None and judged:
-        what = NEIGHBOURS if asked.links == NEIGHBOURS else f"with {name}"
-        raise TableError(f"--links {what} needs a --target, by which links are judged")
-    joined = LINKED if asked.links == NEIGHBOURS else ("prpca", *LINKED)
-    for option, only in (("links", joined), ("chunks", ("dcagm", *LINKED))):
-        if getattr(asked, option) is not None and name not in only:
-            raise TableError(f"--{option} is for {', '.join(only)}, not for {name}")
-
-
-def _dimension(public, ready, note, options):
-    """The number of dimensions that predicts held-out labels best, or a stated guess."""
-    n, d = ready.X.shape
-    guess = max(1, min(SIZE_OF_LARGE, d - 1, n - 1))
-    if n * d > LARGE:
-        note(
-            f"the table is large, so {count(guess, 'dimension was', 'dimensions were')} taken; "
-            "say --components to change it"
-        )
-        return guess, None
-    if ready.y is None:
-        model = gnomon.PPCA(n_components="auto", random_state=0).fit(ready.X)
-        return model.n_components_, None
-    sizes = [size for size in SIZES if size < min(n // 2, d)] or [1]
-    options |= {"models": [public], "n_components": sizes, "target": ready.kind}
-    try:
-        choice = gnomon.choose_dimension(ready.X, ready.y, **options)
-    except ValueError as error:
-        size = min(2, guess)
-        taken = count(size, "dimension was", "dimensions were")
-        note(f"{taken} taken, since the number could not be chosen: {error}")
-        return size, None
-    if not choice.chosen:
-        taken = count(min(2, guess), "dimension was", "dimensions were")
-        note(f"{taken} taken, since the time limit left no time to choose the number")
-        return min(2, guess), None
-    ((name, size),) = choice.chosen.items()
-    taken = count(size, "dimension was", "dimensions were")
-    note(f"{taken} taken, by the {choice.criterion} of rows held out: {choice.reasons[name]}")
-    return size, choice
-
-
-def _parameters(cls, asked, name, kind):
-    known = cls().get_params()
-    wanted = {"n_components": asked.components, "random_state": asked.seed}
-    if kind is not None:
-        wanted["target"] = kind
-    if asked.supervision is not None:
-        if "supervision" not in known:
-            raise TableError(f"--supervision is for sppca and kernel-sppca, not for {name}")
-        wanted["supervision"] = asked.supervision
-    return {key: value for key, value in wanted.items() if key in known}
-
-
 def limit_threads(X):
     """One thread for products with a small X, from now on: starting more takes longer."""
     if np.prod(X.shape) <= SMALL:
         threadpool_limits(1, user_api="blas")
-
-
-def extra_inputs(model, ready: PreparedTable) -> dict:
-    """What else the model's fit takes of this table."""
-    more = {}
-    if ready.links is not None and type(model).__name__ in ("PRPCA", "SPPCA", "KernelSPPCA"):
-        more["links"] = ready.links
-    if ready.chunks is not None and type(model).__name__ in ("DCAGM", "SPPCA", "KernelSPPCA"):
-        more["chunks"] = ready.chunks
-    return more

@@ -41,6 +41,7 @@ RECORDS = {
     "Inputs": "gnomon.models.bsdr.inputs",
     "LinkedRows": "gnomon.models.strength.links",
     "Moments": "gnomon.linalg.moments",
+    "NumberHead": "gnomon.models.strength.numbers",
 }
 # Types of numbers as scikit-learn takes them for a parameter, by the names that files have.
 TYPES = {cls.__name__: cls for cls in (bool, int, float, str, np.float32, np.float64)} | {

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from gnomon.exceptions import TableError
 from gnomon.tools.cells import mended
+from gnomon.tools.fillings import Filling, beside, in_words_of
 from gnomon.tools.tables import Batch, Table, as_numbers, column_kind
-from gnomon.tools.write import Filling, beside, in_words_of
 
 # What a table without a file is called in messages.
 TABLE = Path("the table")

@@ -229,16 +229,17 @@ class TableModel:
         data frame
             The table in the kind that was given; of a path a pandas data frame.
         """
-        from gnomon.tools import frames, write
+        from gnomon.tools import frames
+        from gnomon.tools.fillings import fillings, imputed_columns
 
         opened, X = self._rows_of(table)
         if opened.streamed or not isinstance(X, np.ndarray):
             raise TableError(f"{opened.path} is sparse or too large to fill; a dense one is wanted")
         imputed = self.model.impute(X, return_std=True)
-        filled = write.fillings(self.recipe, opened, *imputed, within_range=within_range)
+        filled = fillings(self.recipe, opened, *imputed, within_range=within_range)
         if frames.is_frame(table):
             return frames.filled_frame(table, filled, with_sureness=return_std)
-        columns = write.imputed_columns(self.recipe, opened, filled, with_sureness=return_std)
+        columns = imputed_columns(self.recipe, opened, filled, with_sureness=return_std)
         return frames.as_pandas(columns)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:

@@ -135,3 +135,14 @@ def test_planted_parameters_are_recovered():
     assert_allclose(run.state.W @ run.state.W.T, truth.loadings @ truth.loadings.T, atol=0.6)
     assert_allclose(run.state.mean, truth.mean, atol=0.2)
     assert_allclose(run.state.noise[0], truth.noise_variance, rtol=0.05)
+
+
+@pytest.mark.parametrize("centred", [1.0, 0.0])
+def test_loadings_for_standard_latent_variables_have_the_covariance_of_those_seen(rng, centred):
+    theta, root = rng.normal(size=(d, q + 1)), rng.normal(size=(q, q))
+    mean = rng.normal(size=q)
+    second = np.block([[root @ root.T + np.outer(mean, mean), mean[:, None]], [mean, 1.0]])
+    found = gaps._absorb(theta, second, np.zeros(d), np.ones(1), centred)
+    spread = second[:q, :q] - centred * np.outer(mean, mean)
+    assert_allclose(found.W @ found.W.T, theta[:, :q] @ spread @ theta[:, :q].T)
+    assert_allclose(found.mean, theta[:, q] + centred * theta[:, :q] @ mean)

@@ -25,7 +25,7 @@ def test_plain_steps_never_lose(data):
 
 def test_the_maximum_is_that_of_the_observed_entries(data):
     limits = {"max_iter": 2000, "tol": 1e-12}
-    state = whole.fit_state(data, q, **limits)
+    state, _ = whole.fit_state(data, q, **limits)
     expected = gaps.maximise(data, q, iterate, **limits).state
     assert_allclose(gaps.log_density(state, data).sum(), gaps.log_density(expected, data).sum())
     assert_allclose(state.W @ state.W.T, expected.W @ expected.W.T, atol=1e-4)
@@ -45,5 +45,21 @@ def test_many_columns_go_the_other_way(data, monkeypatch):
     monkeypatch.setattr(whole, "MOST_COLUMNS", 3)
     limits = {"max_iter": 50, "tol": 1e-6}
     expected = gaps.maximise(data, q, iterate, **limits).state
-    for a, b in zip(whole.fit_state(data, q, **limits), expected, strict=True):
+    state, rows = whole.fit_state(data, q, **limits)
+    assert rows is None
+    for a, b in zip(state, expected, strict=True):
         assert_allclose(a, b)
+
+
+def test_rows_completed_for_another_size_start_near_the_same_end(data, monkeypatch):
+    limits = {"max_iter": 500, "tol": 1e-10}
+    state, _ = whole.fit_state(data, q, **limits)
+    _, rows = whole.fit_state(data, q + 1, **limits)
+    steps, step = [], whole.step
+    monkeypatch.setattr(whole, "step", lambda *args, **kw: steps.append(0) or step(*args, **kw))
+    again, _ = whole.fit_state(data, q, rows, **limits)
+    n_warm = len(steps)
+    whole.fit_state(data, q, **limits)
+    assert n_warm < len(steps) - n_warm
+    assert_allclose(again.W @ again.W.T, state.W @ state.W.T, atol=1e-3)
+    assert_allclose(again.noise, state.noise, rtol=1e-3)

@@ -7,6 +7,8 @@ from gnomon.linalg.data import Matrix, center
 from gnomon.models.relational import beside
 from gnomon.models.relational.posterior import Nodes
 
+POWER = 2
+
 
 def random_graph(n, degree, rng):
     A = np.triu(rng.random((n, n)) < degree / n, 1).astype(float)
@@ -20,54 +22,72 @@ def rows():
     return A, rng.normal(size=(30, 3)) @ rng.normal(size=(3, 5)) + rng.normal(size=(30, 5))
 
 
-def pair_of(A, X, q=2):
+def parts_of(A, X, q=2):
     _, centered = center(Matrix(X))
     rng = np.random.default_rng(0)
-    return beside.fit_pair(A, centered, centered.squared_norm, q, rng), centered
+    return beside.fit_parts(A, centered, centered.squared_norm, q, POWER, rng), centered
 
 
-def joint(pair):
-    return np.concatenate([pair.W, pair.V])
+def joint(parts):
+    return np.concatenate([parts.W, parts.V, parts.U])
 
 
-def test_the_pair_is_ppca_of_both_parts_and_neighbours_count_half(rows):
-    A, X = rows
-    (pair, log_likelihood), centered = pair_of(A, X)
+def by_hand(A, X, factors):
+    """Rows, t times the means of their neighbours, u times the rows smoothed, dense."""
     E, M = X - X.mean(axis=0), A.toarray() / np.maximum(A.sum(axis=1), 1)[:, None]
-    Y = np.hstack([E, pair.factor * M @ E])
-    assert_allclose(np.sum(Y[:, 5:] ** 2), 0.5 * np.sum(E**2))
+    loops = A.toarray() + np.eye(len(X))
+    S = loops / np.sqrt(np.outer(loops.sum(axis=0), loops.sum(axis=1)))
+    return np.hstack([E, factors[0] * M @ E, factors[1] * np.linalg.matrix_power(S, POWER) @ E])
+
+
+def test_it_is_ppca_of_all_parts_and_what_links_tell_counts_half(rows):
+    A, X = rows
+    (parts, log_likelihood), centered = parts_of(A, X)
+    Y = by_hand(A, X, parts.factors)
+    own = np.sum(Y[:, :5] ** 2)
+    assert_allclose([np.sum(Y[:, 5:10] ** 2), np.sum(Y[:, 10:] ** 2)], [own / 4, own / 4])
     values, vectors = np.linalg.eigh(Y.T @ Y / len(Y))
     sigma2 = values[:-2].mean()
-    assert_allclose(pair.sigma2, sigma2)
+    assert_allclose(parts.sigma2, sigma2)
     expected = (vectors[:, -2:] * (values[-2:] - sigma2)) @ vectors[:, -2:].T
-    assert_allclose(joint(pair) @ joint(pair).T, expected, atol=1e-10)
-    C = joint(pair) @ joint(pair).T + sigma2 * np.eye(10)
+    assert_allclose(joint(parts) @ joint(parts).T, expected, atol=1e-10)
+    C = joint(parts) @ joint(parts).T + sigma2 * np.eye(15)
     dense = -0.5 * np.sum(Y * np.linalg.solve(C, Y.T).T)
     dense -= 0.5 * len(Y) * np.linalg.slogdet(2 * np.pi * C)[1]
     assert_allclose(log_likelihood, dense)
-    assert_allclose(beside.log_density(pair, centered, A), dense)
+    assert_allclose(beside.log_density(parts, centered, A), dense)
 
 
-def test_the_embedding_is_the_conditional_mean_of_content_and_neighbours(rows):
+def test_wide_rows_by_lanczos_have_the_same_loadings(monkeypatch):
+    rng = np.random.default_rng(0)
+    A, X = random_graph(60, 3, rng), rng.normal(size=(60, 3)) @ rng.normal(size=(3, 40))
+    X += 0.1 * rng.normal(size=X.shape)
+    (parts, value), _ = parts_of(A, X)
+    monkeypatch.setattr(beside.eigen, "suits_lanczos", lambda rows, q: True)
+    (again, other), _ = parts_of(A, X)
+    assert_allclose(joint(again) @ joint(again).T, joint(parts) @ joint(parts).T, atol=1e-6)
+    assert_allclose([again.sigma2, other], [parts.sigma2, value], rtol=1e-6)
+
+
+def test_the_embedding_is_the_conditional_mean_of_all_parts(rows):
     A, X = rows
-    (pair, _), centered = pair_of(A, X)
+    (parts, _), centered = parts_of(A, X)
     lonely = np.diff(A.indptr) == 0
     assert 0 < lonely.sum() < 30
-    Z = beside.embed(pair, centered, Nodes(A, np.zeros((0, 2))))
-    E, M = X - X.mean(axis=0), A.toarray() / np.maximum(A.sum(axis=1), 1)[:, None]
-    Y, L = np.hstack([E, pair.factor * M @ E]), joint(pair)
-    both = Y @ np.linalg.solve(L @ L.T + pair.sigma2 * np.eye(10), L)
-    alone = E @ np.linalg.solve(pair.W @ pair.W.T + pair.sigma2 * np.eye(5), pair.W)
-    assert_allclose(Z[~lonely], both[~lonely], atol=1e-10)
+    Z = beside.embed(parts, centered, Nodes(A, np.zeros((0, 4))))
+    Y, L = by_hand(A, X, parts.factors), joint(parts)
+    every = Y @ np.linalg.solve(L @ L.T + parts.sigma2 * np.eye(15), L)
+    alone = Y[:, :5] @ np.linalg.solve(parts.W @ parts.W.T + parts.sigma2 * np.eye(5), parts.W)
+    assert_allclose(Z[~lonely], every[~lonely], atol=1e-10)
     assert_allclose(Z[lonely], alone[lonely], atol=1e-10)
 
 
 def test_new_rows_are_embedded_by_what_is_known_of_their_neighbours(rows):
     A, X = rows
-    (pair, _), centered = pair_of(A, X)
-    every = beside.embed(pair, centered, Nodes(A, np.zeros((0, 2))))
-    known = np.asarray(centered.rows(np.arange(20)) @ pair.V)
-    new = beside.embed(pair, centered.rows(np.arange(20, 30)), Nodes(A, known))
+    (parts, _), centered = parts_of(A, X)
+    every = beside.embed(parts, centered, Nodes(A, np.zeros((0, 4))))
+    known = beside.known_of(parts, centered.rows(np.arange(20)))
+    new = beside.embed(parts, centered.rows(np.arange(20, 30)), Nodes(A, known))
     assert_allclose(new, every[20:], atol=1e-12)
 
 

@@ -4,7 +4,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from gnomon.inference.loop import iterate
-from gnomon.linalg.data import Matrix, Weighted, center
+from gnomon.linalg.data import Centered, Matrix, Weighted, center
 from gnomon.models.sppca import em, fit_by_products
 from gnomon.models.sppca.fit import Problem, Settings
 from gnomon.models.sppca.statistics import from_moments, noise_rule, tolerance
@@ -66,3 +66,12 @@ def test_all_rows_labelled_start_from_the_closed_form(problem):
     )
     found, _, run, _ = by_products(complete)
     assert_allclose(found.small.objective, run.objective[-1], rtol=1e-9)
+
+
+@pytest.mark.parametrize(("tol", "rounded"), [(1e-7, True), (1e-11, False)])
+def test_a_fine_tolerance_keeps_products_in_double_precision(problem, monkeypatch, tol, rounded):
+    asked = []
+    own = Centered.as_float32
+    monkeypatch.setattr(Centered, "as_float32", lambda X: asked.append(X) or own(X))
+    by_products(problem, tol=tol)
+    assert bool(asked) == rounded

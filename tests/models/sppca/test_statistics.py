@@ -16,6 +16,7 @@ from gnomon.models.sppca.statistics import (
     learnt_levels,
     noise_rule,
     outputs,
+    outputs_from_moments,
     tied,
     tolerance,
 )
@@ -84,6 +85,15 @@ def test_many_labelled_rows_shrink_to_their_moments(rng):
     assert_allclose(actual[1], expected[1], rtol=1e-12)
     for a, b in zip(actual[0], expected[0], strict=True):
         assert_allclose(a, b, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+def test_moments_of_outputs_in_other_units_than_inputs_are_kept(rng, scale):
+    X, Y = 1e6 * rng.normal(size=(80, 3)), scale * rng.normal(size=(80, 2))
+    joint = np.hstack([X, Y, np.ones((80, 1))])
+    found = outputs_from_moments(joint.T @ joint, 3, 80)
+    assert_allclose(found.T.T @ found.T, X.T @ X, rtol=1e-9)
+    assert_allclose(found.Y.T @ found.Y, Y.T @ Y, rtol=1e-9)
 
 
 def test_weights_count_as_repetition(gappy, rng):

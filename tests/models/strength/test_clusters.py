@@ -94,3 +94,29 @@ def test_em_of_the_mixture_ascends():
         _, all_rows = clusters.posterior(F, mixture)
         found.append(all_rows + joint.sum())
     assert np.all(np.diff(found) > -1e-6)
+
+
+def counted_steps(monkeypatch, F, known):
+    """Shares, and the number of steps of EM that they took."""
+    steps, step = [], clusters.mixture_of
+    monkeypatch.setattr(clusters, "mixture_of", lambda *args: steps.append(0) or step(*args))
+    return clusters.cluster_shares(F, known), len(steps)
+
+
+def test_clusters_far_apart_end_early_where_all_steps_end(monkeypatch):
+    X, _, labels = long_classes(0, gap=10.0)
+    F, known, _ = split(X, labels)
+    shares, n_steps = counted_steps(monkeypatch, F, known)
+    monkeypatch.setattr(clusters, "RULE", clusters.RULE._replace(cluster_change=-1.0))
+    every, n_all = counted_steps(monkeypatch, F, known)
+    assert_allclose(shares, every, atol=1e-9)
+    assert n_steps < n_all / 2
+
+
+def test_labels_across_clusters_are_given_up_after_the_trial_steps(monkeypatch):
+    X, _, labels = long_classes(0, gap=4.0)
+    F, known, _ = split(X, labels)
+    F[[0, 2]] = F[[2, 0]]
+    shares, n_steps = counted_steps(monkeypatch, F, known)
+    assert shares is None
+    assert n_steps <= clusters.RULE.cluster_trial_steps

@@ -3,6 +3,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from gnomon.linalg.solve import gaussian_log_odds
+from gnomon.models.strength import completion
 from gnomon.models.strength.completion import (
     Outputs,
     Votes,
@@ -54,11 +55,45 @@ def absolute(F, weights, penalty):
     return penalty * np.sum(weights[:, None] * centred**2) / weights.sum()
 
 
-def test_leave_one_out_residuals_equal_brute_force_refits(rows):
+def shares_by_hand(residuals):
+    """Of predictions with these left-out residuals (m, n, c), by their likelihoods."""
+    logs = [np.linalg.slogdet(residual_covariance(E, np.ones(len(E))))[1] for E in residuals]
+    likelihoods = np.exp(-len(residuals[0]) / 2 * (np.array(logs) - min(logs)))
+    return likelihoods / likelihoods.sum()
+
+
+def test_numbers_are_predicted_by_all_penalties_as_likely_as_rows_left_out_make_them(rows):
     F, Y, observed, ones = rows
     fit = completed(F, Y, observed, ones)
-    a = absolute(F, ones, fit.penalty[0])
-    assert_allclose(fit.residuals, brute_residuals(F, Y, ones, a), rtol=1e-9, atol=1e-10)
+    grid = [g for g in RULE.penalties if g >= RULE.least_penalty_of_numbers]
+    left_out = [brute_residuals(F, Y, ones, absolute(F, ones, g)) for g in grid]
+    shares = shares_by_hand(left_out)
+    assert np.sum(shares > 0.01) > 2
+    assert fit.penalty[0] == grid[np.argmax(shares)]
+    B = [refit(F, Y, ones, absolute(F, ones, g))[0] for g in grid]
+    assert_allclose(fit.B, np.tensordot(shares, B, axes=1), rtol=1e-6, atol=1e-8)
+
+
+def test_a_row_left_out_has_no_say_in_the_shares_of_its_own_prediction(rows):
+    F, Y, observed, ones = rows
+    Y, observed = Y[:, :1], observed[:, :1]
+    grid = [g for g in RULE.penalties if g >= RULE.least_penalty_of_numbers]
+    left_out = np.array([brute_residuals(F, Y, ones, absolute(F, ones, g)) for g in grid])
+    expected = []
+    for i in range(n):
+        shares = shares_by_hand(np.delete(left_out, i, axis=1))
+        expected.append(shares @ left_out[:, i])
+    fit = completed(F, Y, observed, ones)
+    assert_allclose(fit.residuals, expected, rtol=1e-6, atol=1e-8)
+
+
+def test_many_rows_leave_one_penalty_nearly_all_of_the_share(rng):
+    F = rng.standard_normal((3000, p))
+    Y = F @ rng.standard_normal((p, 1)) + rng.standard_normal((3000, 1))
+    seen, ones = np.ones((3000, 1), dtype=bool), np.ones(3000)
+    fit = completed(F, Y, seen, ones)
+    best = recomplete(F, Outputs(Y, seen), ones, fit.penalty)
+    assert_allclose(fit.B, best.B, rtol=0.01)
 
 
 def test_leave_one_out_holds_with_class_weights(rows, rng):
@@ -87,8 +122,9 @@ def test_the_penalty_has_the_least_log_determinant_of_all(rows):
 def test_a_given_penalty_gives_the_same_fit(rows, rng, wide):
     F, Y, observed, ones = rows
     F = np.hstack([F, 0.1 * rng.standard_normal((n, 12))]) if wide else F
-    fit = completed(F, Y, observed, ones)
-    again = recomplete(F, Outputs(Y, observed), ones, fit.penalty)
+    labels = np.arange(n) % 3
+    fit = completed(F, Y, observed, ones, labels)
+    again = recomplete(F, Outputs(Y, observed, labels), ones, fit.penalty)
     assert_allclose(again.B, fit.B, rtol=1e-8, atol=1e-10)
     assert_allclose(again.offset, fit.offset, rtol=1e-8, atol=1e-10)
     assert_allclose(again.residuals, fit.residuals, rtol=1e-8)
@@ -175,6 +211,17 @@ def test_probabilities_of_classes_are_widened_by_what_rows_left_out_ask_for(clas
     losses = [left_out_loss(fit, outputs, code_vectors, f * halfway) for f in RULE.widenings]
     assert_allclose(factor, RULE.widenings[np.argmin(losses)])
     assert factor >= 1
+
+
+@pytest.mark.parametrize(("widest", "expected"), [(1e9, True), (1.0, False)])
+def test_what_is_found_is_told_unless_the_widest_probabilities_are_best(
+    classes, monkeypatch, widest, expected
+):
+    F, outputs, _ = classes
+    widenings = (1.0, widest) if expected else (1e9, widest)
+    monkeypatch.setattr(completion, "RULE", RULE._replace(widenings=widenings))
+    _, found = predictive_covariance(complete(F, outputs, np.ones(24)), outputs, np.ones(24))
+    assert found == expected
 
 
 def test_labels_that_x_does_not_predict_get_even_probabilities(classes, rng):

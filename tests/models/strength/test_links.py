@@ -163,3 +163,14 @@ def test_many_rows_are_stood_for_by_a_sample(rng, monkeypatch):
     found, E = links.learn_neighbours(X, outputs, None, settings())
     assert len(found.coordinates) == 150
     assert_allclose(links.expand(found, X, links.Place(sparse.csr_array((600, 600)), None)), E)
+
+
+def test_rows_on_leading_directions_have_the_distances_of_the_truncated_ones(rng, monkeypatch):
+    E, rows = 3 + rng.standard_normal((40, 6)) * np.arange(1, 7), np.arange(0, 40, 3)
+    U, s, Vt = np.linalg.svd(E - E.mean(axis=0), full_matrices=False)
+    for size in (4, 6):
+        monkeypatch.setattr(links, "RULE", links.RULE._replace(directions=size))
+        F = links._leading(E, rows)
+        expected = ((U * s) @ Vt)[rows] if size == 6 else (U * s)[rows][:, :size]
+        gram = [A @ A.T for A in (F - F.mean(axis=0), expected - expected.mean(axis=0))]
+        assert_allclose(*gram, atol=1e-9)

@@ -89,14 +89,19 @@ def search_curve(data: patterns.Patterns, rng, max_iter, tol) -> Curve:
         for k in range(folds.max() + 1)
     ]
     seen: dict[int, np.ndarray] = {}
+    completed: list[dict] = [{} for _ in parts]
 
-    def held_out_mean(q, train, test):
-        density = gaps.log_density(whole.fit_state(train, q, **limits), test)[test.order]
+    def held_out_mean(q, train, test, ends):
+        # Rows as the nearest size completes them are near their end for this one.
+        nearest = min(ends, key=lambda size: abs(size - q), default=None)
+        state, ends[q] = whole.fit_state(train, q, ends.get(nearest), **limits)
+        density = gaps.log_density(state, test)[test.order]
         return float(test.weights @ density / test.weights.sum())
 
     def score(q):
         if q not in seen:
-            seen[q] = np.array([held_out_mean(q, *part) for part in parts])
+            scores = zip(parts, completed, strict=True)
+            seen[q] = np.array([held_out_mean(q, *part, ends) for part, ends in scores])
         return seen[q].mean()
 
     best = _climb(score, _most(data.X.shape, folds))

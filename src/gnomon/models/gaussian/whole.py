@@ -32,12 +32,19 @@ class Completed(NamedTuple):
     covariance: np.ndarray
 
 
-def fit_state(data: patterns.Patterns, q, *, max_iter, tol) -> gaps.State:
-    """PPCA of what is observed, by the way that is faster for so many columns."""
+def fit_state(
+    data: patterns.Patterns, q, start: Completed | None = None, *, max_iter, tol
+) -> tuple[gaps.State, Completed | None]:
+    """PPCA of what is observed, by the way that is faster for so many columns.
+
+    Also the rows as it completes them, where that is this one: they do not depend on q but for
+    what it lets them say, and are a start for another q.
+    """
     limits = {"max_iter": max_iter, "tol": tol}
     if data.X.shape[1] > MOST_COLUMNS:
-        return gaps.maximise(data, q, iterate, **limits).state
-    return closed_form(maximise(data, q, **limits), data, q)
+        return gaps.maximise(data, q, iterate, **limits).state, None
+    rows = maximise(data, q, start, **limits)
+    return closed_form(rows, data, q), rows
 
 
 def gaps_at_means(data: patterns.Patterns) -> Completed:
@@ -48,10 +55,12 @@ def gaps_at_means(data: patterns.Patterns) -> Completed:
 
 
 @one_thread
-def maximise(data: patterns.Patterns, q, *, max_iter, tol) -> Completed:
+def maximise(
+    data: patterns.Patterns, q, start: Completed | None = None, *, max_iter, tol
+) -> Completed:
     """The rows as the most likely PPCA completes them; ``tol`` is in nats per entry."""
     data = patterns.condensed(data)
-    method = Method(gaps_at_means(data), partial(step, data=data, q=q))
+    method = Method(start or gaps_at_means(data), partial(step, data=data, q=q))
     method = anderson(method, _pack, _unpack, depth=DEPTH)
     return iterate(method, max_iter=max_iter, tol=tol * patterns.n_observed(data)).state
 

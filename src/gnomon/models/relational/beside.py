@@ -1,12 +1,14 @@
 """PPCA of content beside that of neighbours, for graphs whose links join rows of different kinds.
 
-    x = mu + W z + e,    y = t M (X - 1 mu') = V z + e',    e, e' ~ N(0, sigma2 I)
+    x = mu + W z + e,    y = t M (X - 1 mu') = V z + e',    s = u S^p (X - 1 mu') = U z + e''
     M = D^-1 A, the mean over the neighbours of a row, without the row itself
+    S = D^-1/2 (A + I) D^-1/2, by which a row and its neighbours become alike
 
-z is told by a row and by its neighbours, each through loadings of its own: where pages of courses
-link to those of teachers, averages blur both, and loadings of their own tell one from the other.
-t makes the neighbours together count half as much as the row (HALF). A row without links is
-told by its content alone.
+z is told by a row, by its neighbours and by what they share, each through loadings of its own:
+where pages of courses link to those of teachers, averages blur both, and loadings of their own tell
+one from the other. Where rows of a kind are linked it is what they share that tells it, and
+content alone does not know which graph it is. t and u make both together count half as much as the
+row (HALF). A row without links is told by its content alone.
 """
 
 from typing import NamedTuple
@@ -20,12 +22,14 @@ from gnomon.linalg.eigen import Spectrum
 from gnomon.linalg.mixed import Mixed, SideBySide
 from gnomon.linalg.solve import Cholesky, one_thread
 from gnomon.models.gaussian import em, ppca
-from gnomon.models.relational.paper import filtered
+from gnomon.models.relational.paper import filtered, smooth
 from gnomon.models.relational.posterior import Nodes
 from gnomon.stats.gaussian import View
 
-# Squared norm of the neighbours' part over that of content. From a quarter to a half it gains over
-# content alone on all of six web graphs, at one it loses on some.
+# Squared norm of what links tell over that of content, the neighbours' and the smoothed part alike.
+# Neighbours alone gain over content on six web graphs from a quarter to a half, and lose on some at
+# one; a quarter of each is better than a half of neighbours on five of the six, by .02 in the mean
+# and by .06 where rows of a kind are linked (benchmarks/links.py --relations).
 HALF = 0.5
 # Axes by which the two halves of the columns tell one another; with 10 or 50 the verdicts are the
 # same on eleven graphs.
@@ -40,13 +44,18 @@ CLEARLY = 3.0
 BLURRED = 2.0
 
 
-class Pair(NamedTuple):
-    """Loadings of content W and of neighbours V (d, q), sigma2, and the factor t of their means."""
+class Parts(NamedTuple):
+    """Loadings (d, q) of content W, of neighbours V and of smoothed content U, and the noise.
+
+    ``factors`` are t and u, ``power`` the number of steps p.
+    """
 
     W: np.ndarray
     V: np.ndarray
+    U: np.ndarray
     sigma2: float
-    factor: float
+    factors: tuple[float, float]
+    power: int
 
 
 def neighbour_means(A) -> sparse.csr_array:
@@ -55,45 +64,60 @@ def neighbour_means(A) -> sparse.csr_array:
     return sparse.csr_array(A / np.where(degrees > 0, degrees, 1.0)[:, None])
 
 
-def side_by_side(A, centered: Data, factor: float) -> Data:
-    """[X, t M X], never formed."""
-    return SideBySide(
-        centered, Mixed((factor * neighbour_means(A)).astype(centered.dtype), centered)
-    )
+def linked_parts(A, centered: Data, power: int) -> tuple[Mixed, Mixed]:
+    """M X and S^p X, never formed."""
+    means = Mixed(neighbour_means(A).astype(centered.dtype), centered)
+    return means, filtered(A, centered, power)
 
 
-def fit_pair(A, centered: Data, total: float, q: int, rng) -> tuple[Pair, float]:
-    """Loadings at the maximum of the likelihood of both parts, and that."""
-    means = Mixed(neighbour_means(A).astype(centered.dtype), centered).squared_norm
-    factor = float(np.sqrt(HALF * total / means)) if means > 0 else 0.0
-    rows = side_by_side(A, centered, factor)
+def side_by_side(centered: Data, linked, factors) -> Data:
+    """[X, t M X, u S^p X], never formed."""
+    rows = centered
+    for factor, part in zip(factors, linked, strict=True):
+        rows = SideBySide(rows, Mixed((factor * part.R).astype(centered.dtype), part.X))
+    return rows
+
+
+def fit_parts(A, centered: Data, total: float, q: int, power: int, rng) -> tuple[Parts, float]:
+    """Loadings at the maximum of the likelihood of all parts, and that."""
+    linked = linked_parts(A, centered, power)
+    energies = [part.squared_norm for part in linked]
+    share = HALF / len(linked) * total
+    factors = tuple(float(np.sqrt(share / own)) if own > 0 else 0.0 for own in energies)
+    rows, d = side_by_side(centered, linked, factors), centered.n_features
     if eigen.suits_lanczos(rows, q):
-        spectrum = Spectrum(*eigen.from_lanczos(rows, q, rng), total + factor**2 * means)
+        energy = total + share * np.count_nonzero(factors)
+        spectrum = Spectrum(*eigen.from_lanczos(rows, q, rng), energy)
     else:
         spectrum = ppca.leading_spectrum(rows, q, rng)
-    found, d = ppca.closed_form(spectrum, q, rows.n_samples), centered.n_features
+    found = ppca.closed_form(spectrum, q, rows.n_samples)
     W, sigma2 = found.view
-    return Pair(W[:d], W[d:], sigma2, factor), found.log_likelihood
+    return Parts(W[:d], W[d : 2 * d], W[2 * d :], sigma2, factors, power), found.log_likelihood
 
 
-def embed(pair: Pair, rows: Data, nodes: Nodes) -> np.ndarray:
-    """E[z | x, y] of centred new rows among their neighbours, E[z | x] where one has none.
+def known_of(parts: Parts, centered: Data) -> np.ndarray:
+    """What others need of rows (n, 2q): their products with V and with U."""
+    both = np.hstack([parts.V, parts.U]).astype(centered.dtype)
+    return np.asarray(centered @ both, dtype=float)
 
-    What is known of the other nodes are their products with V.
-    """
-    W, V, sigma2, factor = pair
-    own, turned = (np.asarray(rows @ B, dtype=float) for B in (W, V))
-    means = factor * (neighbour_means(nodes.adjacency) @ nodes.stack(turned))[len(nodes.known) :]
-    linked = np.diff(nodes.adjacency.indptr)[len(nodes.known) :, None] > 0
+
+def embed(parts: Parts, rows: Data, nodes: Nodes) -> np.ndarray:
+    """E[z | x, y, s] of centred new rows among their neighbours, E[z | x] where one has none."""
+    W, V, U, sigma2, (t, u), power = parts
+    own, A = np.asarray(rows @ W.astype(rows.dtype), dtype=float), nodes.adjacency
+    around, shared = np.split(nodes.stack(known_of(parts, rows)), 2, axis=1)
+    told = t * (neighbour_means(A) @ around) + u * smooth(A, shared, power)
+    linked = np.diff(A.indptr)[len(nodes.known) :, None] > 0
     alone = sigma2 * np.eye(W.shape[1]) + W.T @ W
-    together = Cholesky(alone + V.T @ V).solve((own + means).T).T
+    together = Cholesky(alone + V.T @ V + U.T @ U).solve((own + told[len(nodes.known) :]).T).T
     return np.where(linked, together, Cholesky(alone).solve(own.T).T)
 
 
-def log_density(pair: Pair, centered: Data, A) -> float:
-    """Log density of the rows beside their neighbours' means."""
-    view = View(np.concatenate([pair.W, pair.V]), pair.sigma2)
-    return em.e_step((view,), (side_by_side(A, centered, pair.factor),))[2]
+def log_density(parts: Parts, centered: Data, A) -> float:
+    """Log density of the rows beside what their links tell."""
+    view = View(np.concatenate([parts.W, parts.V, parts.U]), parts.sigma2)
+    rows = side_by_side(centered, linked_parts(A, centered, parts.power), parts.factors)
+    return em.e_step((view,), (rows,))[2]
 
 
 class Told(NamedTuple):

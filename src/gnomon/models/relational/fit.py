@@ -4,7 +4,7 @@
     "paper"     PPCA of rows mixed by R with R'R = Delta, in closed form or by EM      `paper`,
                 EM with missing entries by `missing`; with a prior Bayesian PCA of these rows
     "filter"    PPCA of rows smoothed by a power of the normalised adjacency           `paper`
-    "beside"    PPCA of rows side by side with the means of their neighbours          `beside`
+    "beside"    PPCA of rows side by side with neighbours and with smoothed rows       `beside`
     "auto"      "filter", or "beside" where smoothing blurs content; PPCA where neighbours
                 tell no more than those of permuted links
     "learnt"    a shared part and a part of each row's own: `model`, fitted by `rounds`,
@@ -72,8 +72,8 @@ class PrpcaFit(NamedTuple):
     content alone, or, where a part is shared, their content on the axes of the state.
     ``content`` says how rows themselves, neither mixed nor smoothed, spread along the axes of
     the view and around them; None where the view does. ``prior_variances`` are those of the
-    loadings of a row without links, None without a prior. ``pair`` has loadings of content and
-    of neighbours, ``told`` what "auto" saw.
+    loadings of a row without links, None without a prior. ``parts`` has loadings of content, of
+    neighbours and of smoothed content, ``told`` what "auto" saw.
     """
 
     mean: np.ndarray
@@ -87,7 +87,7 @@ class PrpcaFit(NamedTuple):
     content: View | None = None
     prior_variances: np.ndarray | None = None
     relation: str = "filter"
-    pair: beside.Pair | None = None
+    parts: beside.Parts | None = None
     told: beside.Told | None = None
 
 
@@ -219,15 +219,15 @@ def _fit_beside(problem, settings, loop):
 
 
 def _by_neighbours(problem, rows, settings, loop):
-    """PPCA of rows side by side with the means of their neighbours."""
-    mean, centered, q = rows.mean, rows.centered, settings.n_components
-    pair, objective = beside.fit_pair(problem.A, centered, rows.total, q, settings.rng)
-    view, run = View(pair.W, pair.sigma2), Run(pair, [objective], converged=True)
-    axes = View(ppca.canonical(pair.W), pair.sigma2)
+    """PPCA of rows side by side with the means of their neighbours, and with smoothed rows."""
+    mean, centered, (q, power) = rows.mean, rows.centered, (settings.n_components, settings.power)
+    parts, objective = beside.fit_parts(problem.A, centered, rows.total, q, power, settings.rng)
+    view, run = View(parts.W, parts.sigma2), Run(parts, [objective], converged=True)
+    axes = View(ppca.canonical(parts.W), parts.sigma2)
     content = _content(axes, centered, rows.total, rows.filled)
-    coordinates = np.asarray(centered @ pair.V.astype(centered.dtype), dtype=float)
+    coordinates = beside.known_of(parts, centered)
     return PrpcaFit(
-        mean, view, run, coordinates, True, content=content, relation="beside", pair=pair
+        mean, view, run, coordinates, True, content=content, relation="beside", parts=parts
     )
 
 

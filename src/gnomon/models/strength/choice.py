@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gnomon.linalg.data import row_slices
 from gnomon.models.strength.closed_form import PrincipalSpace, coordinates, weights_of
 from gnomon.models.strength.clusters import cluster_shares
 from gnomon.models.strength.completion import Outputs, Votes, complete_with_votes
@@ -36,6 +37,7 @@ from gnomon.models.strength.trials import (
     run_trials,
     thinned,
     tuned,
+    with_ones,
 )
 
 
@@ -213,9 +215,10 @@ def vote_shares(votes, stage_one, group=None) -> np.ndarray:
 
 def nearest(A, B) -> np.ndarray:
     """Number of the row of B (m, c) nearest to each row of A."""
-    D = A @ (-2 * B.T)
-    D += np.sum(B**2, axis=1)
-    return np.argmin(D, axis=1)
+    # The lengths of B in the product, and few rows at a time: distances stay in the cache.
+    A, weights = with_ones(A), np.vstack([-2 * B.T, np.sum(B**2, axis=1)])
+    found = [np.argmin(A[rows] @ weights, axis=1) for rows in row_slices((len(A), len(B)))]
+    return np.concatenate(found) if found else np.empty(0, dtype=int)
 
 
 def code_vectors(labelled: Labelled) -> np.ndarray:

@@ -39,7 +39,10 @@ def cluster_shares(F, labels) -> np.ndarray | None:
     F /= np.maximum(F.std(axis=0), RULE.rounding * F.std())
     seen = F[np.r_[: len(labels), len(labels) : len(F) : 1 + len(F) // RULE.cluster_rows]]
     P, log_likelihood = _climb(seen, labels, _starts(seen, labels), RULE.cluster_trial_steps)
-    P, _ = _climb(seen, labels, P[np.argmax(log_likelihood)], RULE.cluster_steps)
+    P = P[np.argmax(log_likelihood)]
+    if _agreement(P, labels) < RULE.cluster_agreement:
+        return None
+    P, _ = _climb(seen, labels, P, RULE.cluster_steps)
     mixture = mixture_of(seen, P)
     return posterior(F, mixture)[0].T if _trusted(seen, labels, mixture) else None
 
@@ -56,11 +59,16 @@ def _climb(F, labels, P, steps):
     """Probabilities after some steps of EM, and the log likelihood of all rows before the last.
 
     All starts of a stack climb at once: a step of one takes hardly less time than one of all.
+    Clusters far apart are at their end after a few.
     """
     P, known = P.copy(), np.eye(labels.max() + 1)[:, labels]
+    before = -np.inf
     for _ in range(steps):
         P[..., : len(labels)] = known
         P, log_likelihood = posterior(F, mixture_of(F, P))
+        if np.all(log_likelihood - before <= RULE.cluster_change * np.abs(log_likelihood)):
+            break
+        before = log_likelihood
     return P, log_likelihood
 
 
@@ -97,8 +105,13 @@ def _trusted(F, labels, mixture):
     P, log_likelihood = posterior(F, mixture)
     _, of_one = posterior(F, mixture_of(F, np.ones((1, n))))
     better = 2 * (log_likelihood - of_one) > n_more * (p + 1) * np.log(n)
-    agree = np.all(np.argmax(P[:, : len(labels)], axis=0) == labels)
+    agree = _agreement(P, labels) == 1
     return better and agree and separation(mixture) > RULE.cluster_separation
+
+
+def _agreement(P, labels):
+    """Share of the labelled rows that lie in the cluster of their class."""
+    return np.mean(np.argmax(P[:, : len(labels)], axis=0) == labels)
 
 
 def separation(mixture: Mixture) -> float:

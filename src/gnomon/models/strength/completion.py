@@ -5,11 +5,16 @@
 f are coordinates of the rows on some principal directions. The penalty is the one whose
 leave-one-out residuals have the least log|Sigma|; it is measured in mean squared lengths of a
 labelled row. Sigma is theirs too, so that outputs count by how well they are predicted.
+
+Numbers are predicted by the mean over all penalties, by their shares exp(-n/2 log|Sigma|): the
+likelihood of rows left out. Few rows hardly tell penalties apart, and the one that seems best is
+then now and then far from it; of many rows it has all of the share.
 """
 
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import softmax
 
 from gnomon.linalg.data import row_slices
 from gnomon.linalg.solve import Cholesky, above_rounding, gaussian_log_odds
@@ -36,7 +41,10 @@ class Outputs(NamedTuple):
 
 
 class Completion(NamedTuple):
-    """E[y|x] = offset + f'B, its covariance, and penalties and leave-one-out residuals (n, c)."""
+    """E[y|x] = offset + f'B, its covariance, and penalties and leave-one-out residuals (n, c).
+
+    The penalty of numbers is the likeliest of those that take part.
+    """
 
     B: np.ndarray
     offset: np.ndarray
@@ -67,12 +75,12 @@ def complete(F, outputs: Outputs, weights, counts=None) -> Completion:
     are classes, all of them count the same.
     """
     counts = weights if counts is None else counts
-    grid = np.array(RULE.penalties)
+    grid, wanted = np.array(RULE.penalties), _best
     if outputs.labels is None:
-        grid = grid[grid >= RULE.least_penalty_of_numbers]
+        grid, wanted = grid[grid >= RULE.least_penalty_of_numbers], _likely
 
     def tuned(sample, columns):
-        return _tuned(sample, grid)
+        return _tuned(sample, grid, wanted)
 
     return _by_columns(F, outputs, weights, counts, tuned)
 
@@ -263,8 +271,32 @@ def _shrunk(S, share=RULE.shrinkage):
     return np.where(level > 0, S, np.eye(c))
 
 
-def _tuned(sample, grid):
-    """B, leave-one-out residuals and penalty of least log determinant over the grid."""
+def likelihood_shares(E, S, weights) -> tuple[np.ndarray, np.ndarray]:
+    """Shares (m,) of predictions by the likelihood of rows left out; the same without each (m, n).
+
+    E (m, n, c) are their left-out residuals and S (m, c, c) the covariances of these. What a row
+    has to say of the shares must not count where it is left out itself.
+    """
+    total, once = weights.sum(), np.minimum(weights, 1.0)
+    log_determinants = np.linalg.slogdet(S)[1][:, None]
+    of_row = np.sum(np.swapaxes(E, 1, 2) * np.linalg.solve(S, np.swapaxes(E, 1, 2)), axis=1)
+    left = np.maximum(1 - once / max(total, TINY) * of_row, RULE.rounding)
+    without = -0.5 * (total - once) * (log_determinants + np.log(left))
+    return softmax(-0.5 * total * log_determinants[:, 0]), softmax(without, axis=0)
+
+
+def _best(log_determinants, total):
+    return np.array([np.argmin(log_determinants)])
+
+
+def _likely(log_determinants, total):
+    """All whose share is more than next to nothing."""
+    below = -0.5 * total * (log_determinants - log_determinants.min())
+    return np.flatnonzero(below > np.log(RULE.rounding))
+
+
+def _tuned(sample, grid, wanted):
+    """B and leave-one-out residuals by the shares of the penalties; the likeliest penalty."""
     squares, V = _principal(sample.F)
     U_of, UY = V / np.sqrt(squares), V.T @ (sample.F.T @ sample.Y) / np.sqrt(squares)[:, None]
     n, c = sample.Y.shape
@@ -278,10 +310,15 @@ def _tuned(sample, grid):
         E = sample.Y[rows] - _products(U, shrink[:, :, None] * UY)
         E /= _left_out_scale(sample, leverage[:, rows], rows)[..., None]
         S += np.swapaxes(sample.weights[rows, None] * E, 1, 2) @ E
-    k = int(np.argmin(np.linalg.slogdet(_shrunk(S / max(sample.weights.sum(), TINY)))[1]))
-    B = U_of @ (shrink[k, :, None] * UY)
-    left = sample.Y - sample.F @ B
-    return B, left / _left_out_scale(sample, leverage[k])[:, None], grid[k]
+    total = sample.weights.sum()
+    S = _shrunk(S / max(total, TINY))
+    log_determinants = np.linalg.slogdet(S)[1]
+    kept = wanted(log_determinants, total)
+    B = U_of @ (shrink[kept, :, None] * UY)
+    E = (sample.Y - sample.F @ B) / _left_out_scale(sample, leverage[kept])[..., None]
+    shares, without = likelihood_shares(E, S[kept], sample.weights)
+    left_out = np.sum(without[..., None] * E, axis=0)
+    return np.tensordot(shares, B, axes=1), left_out, grid[np.argmin(log_determinants)]
 
 
 def _principal(F):

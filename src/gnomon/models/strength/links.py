@@ -105,16 +105,19 @@ def learn(X, A, outputs: Outputs, weights, settings) -> tuple[LinkedRows, np.nda
 
 def learn_neighbours(X, outputs: Outputs, weights, settings):
     """The same where the graph is that of the nearest rows."""
-    content, F = content_of(X, weights, settings)
-    tried = _sample(len(F), MOST_TRIED, settings.rng, outputs.observed.any(axis=1))
+    content, rows = _directions(X, weights, settings)
+    n = X.shape[0]
+    tried = _sample(n, MOST_TRIED, settings.rng, outputs.observed.any(axis=1))
+    F = _on_axes(content, rows if len(tried) == n else rows.rows(tried))
     possible = [c for c in OF_NEIGHBOURS if c[0] <= LARGEST_SHARE * len(tried)]
-    found = _neighbour_blocks(content, F[tried], np.arange(len(tried)), possible)
+    found = _neighbour_blocks(content, F, np.arange(len(tried)), possible)
     some = None if weights is None else weights[tried]
-    best = _clearly_best([F[tried], *(E for _, E in found)], outputs.rows(tried), some)
+    best = _clearly_best([F, *(E for _, E in found)], outputs.rows(tried), some)
     if best == 0:
         return None
-    if len(tried) < len(F):
-        anchors = _sample(len(F), MOST_ANCHORS, settings.rng)
+    if len(tried) < n:
+        F = _on_axes(content, rows)
+        anchors = _sample(n, MOST_ANCHORS, settings.rng)
         found, best = _neighbour_blocks(content, F, anchors, [possible[best - 1]]), 1
     return found[best - 1][0], found[best - 1][1].astype(X.dtype)
 
@@ -148,18 +151,24 @@ def expand(linked: LinkedRows, X, place: Place) -> np.ndarray:
 
 def content_of(X, weights, settings) -> tuple[LinkedRows, np.ndarray]:
     """Principal directions of the rows, gaps filled, without blocks as yet; coordinates."""
+    content, rows = _directions(X, weights, settings)
+    F = _on_axes(content, rows)
+    return content._replace(coordinates=F), F
+
+
+def _directions(X, weights, settings):
+    """The same without the coordinates, and the rows with their gaps filled."""
     filling, q = None, settings.n_components
     if has_gaps(X):
         state = gaps.fill(X.astype(float), weights, settings).ppca
         filling = Filling(state.mean, state.W, float(state.noise[0]))
         X = fill(filling, X)
-    mean, rows = center(weighted(as_data(X), weights))
+    X = as_data(X)
+    mean, rows = center(weighted(X, weights))
     space = principal_space(mean, rows, n_directions(q), settings.rng, leading=q)
     filling = filling or _filling_of(space, q)
     empty = np.empty(0)
-    content = LinkedRows(np.asarray(mean), space.axes, empty, empty, empty, filling=filling)
-    F = _coordinates(content, X)
-    return content._replace(coordinates=F), F
+    return LinkedRows(np.asarray(mean), space.axes, empty, empty, empty, filling=filling), X
 
 
 def _filling_of(space, q):
@@ -172,8 +181,11 @@ def _filling_of(space, q):
 
 
 def _coordinates(linked, X):
-    X = fill(linked.filling, X)
-    return np.asarray(as_data(X).less_mean(linked.mean) @ linked.axes, dtype=float)
+    return _on_axes(linked, as_data(fill(linked.filling, X)))
+
+
+def _on_axes(linked, rows):
+    return np.asarray(rows.less_mean(linked.mean) @ linked.axes, dtype=float)
 
 
 def _powers(F, S, steps):
@@ -234,9 +246,8 @@ def _clearly_best(tried, outputs, weights):
 def _losses(E, outputs, weights):
     """Loss of every labelled row where it is left out of stage 1 on leading directions of E."""
     rows = np.flatnonzero(outputs.observed.any(axis=1))
-    E = _leading(E)[rows]
     known, weights = outputs.rows(rows), weights[rows]
-    fit = complete(E, known, weights)
+    fit = complete(_leading(E, rows), known, weights)
     if known.labels is None:
         Y = np.where(known.observed, known.Y, np.nan)
         variance = np.maximum(np.nanvar(Y, axis=0), TINY)
@@ -247,7 +258,10 @@ def _losses(E, outputs, weights):
     return log_losses(odds + log_shares(place, weights), place)
 
 
-def _leading(E):
-    E = E - E.mean(axis=0)
-    _, V = np.linalg.eigh(E.T @ E)
-    return E @ V[:, : -RULE.directions - 1 : -1]
+def _leading(E, rows):
+    """Some rows on the leading directions of E; as they are where these are all of them."""
+    if E.shape[1] <= RULE.directions:
+        return E[rows]
+    mean = E.mean(axis=0)
+    _, V = np.linalg.eigh(E.T @ E - len(E) * np.outer(mean, mean))
+    return (E[rows] - mean) @ V[:, : -RULE.directions - 1 : -1]

@@ -9,7 +9,6 @@ classes    log loss of the nearest labelled row of each class
 numbers    squared error of a regression on the components
 """
 
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +24,6 @@ from gnomon.models.strength.completion import (
     Completion,
     Outputs,
     complete,
-    log_losses,
     recomplete,
 )
 from gnomon.models.strength.rule import RULE, TINY
@@ -283,15 +281,15 @@ def class_distances(A, B, labels) -> np.ndarray:
     """
     lengths = np.sum(B**2, axis=-1)[..., None]
     # Less the squared lengths of A, which are the same for all rows of B.
-    D = np.concatenate([-2 * B, lengths], axis=-1) @ _with_ones(np.swapaxes(A, -1, -2))
-    edges = np.append(np.flatnonzero(np.diff(labels, prepend=-1)), len(labels))
-    nearest = [D[..., first:last, :].min(axis=-2) for first, last in pairwise(edges)]
-    return np.maximum(np.stack(nearest, axis=-1) + np.sum(A**2, axis=-1)[..., None], 0.0)
+    D = np.concatenate([-2 * B, lengths], axis=-1) @ np.swapaxes(with_ones(A), -1, -2)
+    edges = np.flatnonzero(np.diff(labels, prepend=-1))
+    nearest = np.swapaxes(np.minimum.reduceat(D, edges, axis=-2), -1, -2)
+    return np.maximum(nearest + np.sum(A**2, axis=-1)[..., None], 0.0)
 
 
-def _with_ones(A):
-    """A (..., q, m) with a last row of ones."""
-    return np.concatenate([A, np.ones((*A.shape[:-2], 1, A.shape[-1]))], axis=-2)
+def with_ones(A) -> np.ndarray:
+    """A (..., m, q) with a last column of ones."""
+    return np.concatenate([A, np.ones((*A.shape[:-1], 1))], axis=-1)
 
 
 def soft_losses(D, truth) -> np.ndarray:
@@ -301,9 +299,17 @@ def soft_losses(D, truth) -> np.ndarray:
     largest = np.where(np.isfinite(D), D, 0.0).max(axis=(1, 2))
     scale = np.maximum(np.median(nearest, axis=1), np.maximum(RULE.rounding * largest, TINY))
     D = (D - nearest[:, :, None]) / scale[:, None, None]
-    losses = np.array([log_losses(-D / (2 * width), truth) for width in RULE.widths])
+    losses = np.array(list(_losses_by_width(D, truth)))
     best = np.argmin(losses.mean(axis=2), axis=0)
     return losses[best, np.arange(len(best))]
+
+
+def _losses_by_width(D, truth):
+    """Losses for every width from the widest: exponentials for half a width are squares."""
+    far, P = D[:, np.arange(len(truth)), truth], np.exp(-D / (2 * RULE.widths[-1]))
+    for width in RULE.widths[::-1]:
+        yield np.log(P.sum(axis=-1)) + far / (2 * width)
+        P *= P
 
 
 def embed(contest: Contest, F, fits: Completions) -> np.ndarray:

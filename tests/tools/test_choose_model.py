@@ -6,9 +6,9 @@ import pytest
 pytest.importorskip("pyarrow")
 import gnomon
 from gnomon.exceptions import TableError
-from gnomon.tools import commands as module
-from gnomon.tools.commands import choose_model, extra_inputs, fill_gaps
-from gnomon.tools.prepare import PreparedTable, Question
+from gnomon.tools import choose_model as module
+from gnomon.tools.choose_model import choose_model, extra_inputs
+from gnomon.tools.prepare import PreparedTable, Question, fill_gaps
 from gnomon.tools.recipe import Recipe
 
 N = 60
