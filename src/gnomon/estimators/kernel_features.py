@@ -20,6 +20,7 @@ from gnomon.estimators._door import (
 )
 from gnomon.exceptions import NumericalError
 from gnomon.linalg.data import Data, as_data, weighted
+from gnomon.linalg.foreign import in_form_of
 from gnomon.models import kernel as kernels
 from gnomon.typing import OutputsLike, RowsLike, SeedLike
 
@@ -191,7 +192,9 @@ class KernelFeatures(MeasuredByKernel):
         F : ndarray of shape (n_samples, n_features_out)
         """
         dtype, F = self._fit(X)
-        return self.transform(X) if isinstance(F, Data) else F.astype(dtype, copy=False)
+        return (
+            self.transform(X) if isinstance(F, Data) else in_form_of(X, F.astype(dtype, copy=False))
+        )
 
     def _fit(self, X):
         """The type of the rows and their features."""

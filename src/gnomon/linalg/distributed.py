@@ -297,6 +297,13 @@ def computed(values):
     return values.compute() if is_dask(values) else values
 
 
+def with_lengths(X) -> Any:
+    """A dask array whose chunks have known sizes, of an array or a data frame."""
+    if not hasattr(X, "rechunk"):
+        return X.to_dask_array(lengths=True)
+    return X.compute_chunk_sizes() if np.isnan(X.chunks[0]).any() else X
+
+
 def _table_of(X) -> tuple[Rows, int, np.dtype]:
     """Chunks, columns and type of a dask array or data frame; nothing is computed."""
     if hasattr(X, "rechunk"):
