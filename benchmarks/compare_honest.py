@@ -114,6 +114,7 @@ def summary(found):
         "optimism of what is printed": mean(lambda r: r["printed"] - r["truth"]),
         "optimism of the score": mean(lambda r: r["score"] - r["truth"]),
         "coverage of the 95 % interval": mean(lambda r: r["low"] <= r["truth"] <= r["high"]),
+        "truth below the interval": mean(lambda r: r["truth"] < r["low"]),
         "share of marks": {m: round(marks.count(m) / len(marks), 3) for m in sorted(set(marks))},
         "seconds of CPU a comparison": mean(lambda r: r["seconds"]),
     }

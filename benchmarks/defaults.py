@@ -5,6 +5,7 @@ prior        prior scale of DCAGM's covariances, 2 and 5 labels a class
 chunks       wrong members of chunks in DCAGM, trusted as printed and with doubt
 sizes        accuracy of the nearest labelled row on maps of SPPCA with 2, "auto", 10 components
 bsdr         components that BSDR "auto" finds of those planted in classes
+standardize  columns as they are and their principal components, in units of their own or not
 
 GNOMON_DATA=folder python benchmarks/defaults.py --only prior chunks --repeats 3
 """
@@ -14,6 +15,8 @@ import time
 import warnings
 
 import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
 from sklearn.neighbors import KNeighborsClassifier
 
 import calibration
@@ -30,6 +33,17 @@ PRIOR_SCALES = (0.05, 0.2, 0.5)
 # Rows, columns, components and the share of variance that each adds, in eighths of all noise.
 PLANTED = [(200, 30, 4, 1.0), (200, 30, 4, 0.5), (100, 50, 3, 0.6), (500, 40, 8, 0.35)]
 WRONG = 0.2
+# Sets in units of their own: pixels, measured columns, spoken letters, genes; the rows taken of
+# each, and how many principal components in the place of the columns. Labels of each class, and
+# the most columns that are taken as they are.
+FEW, WIDEST = 4, 300
+IN_UNITS = {
+    "usps": ("usps", 500, 50),
+    "digits": ("digits", 500, 30),
+    "wine": ("wine", 178, 10),
+    "isolet": ("isolet", 400, 100),
+    "tumors11": ("tumors11", 174, 100),
+}
 
 
 def main():
@@ -247,7 +261,49 @@ def _planted_means(n_classes, n_directions, rng):
     return 3.5 * rng.standard_normal((n_classes, n_directions)) @ basis[:n_directions]
 
 
-PARTS = {"dimension": dimension, "prior": prior, "chunks": chunks, "sizes": sizes, "bsdr": bsdr}
+def standardize(seeds):
+    """Accuracy of DCAGM and BSDR with columns in units of their own, and in one unit."""
+    table = []
+    for name, (source, most, size) in IN_UNITS.items():
+        X, y = _as_measured(source, most)
+        ways = {f"{size} principal components": PCA(size, random_state=0).fit_transform(X)}
+        if X.shape[1] <= WIDEST:
+            ways = {f"{X.shape[1]} columns": X} | ways
+        for way, columns in ways.items():
+            found = np.mean([_in_units(columns, y, seed) for seed in seeds], axis=0)
+            table.append([f"{name}, {way}", *(f"{accuracy:.3f}" for accuracy in found)])
+            print(table[-1], flush=True)
+    heads = ["DCAGM, True", "DCAGM, False", 'DCAGM, "auto"', "BSDR, True", "BSDR, False"]
+    return f"Accuracy with {FEW} labels a class by standardize", ["set, columns", *heads], table
+
+
+def _as_measured(source, most):
+    """Rows in their own units; expressions of genes in logarithms."""
+    from load import load  # of the folder GNOMON_DATA
+
+    if source == "digits":
+        X, y = load_digits(return_X_y=True)
+    else:
+        X, y = (load(source)[part] for part in "Xy")
+    X = sets.log2(20)(X, y)[0] if source == "tumors11" else np.asarray(X, dtype=float)
+    rows = np.random.default_rng(0).permutation(len(y))[:most]
+    X = X[rows]
+    return X[:, X.std(axis=0) > 0], np.unique(y[rows], return_inverse=True)[1]
+
+
+def _in_units(X, y, seed):
+    known = calibration.draw(y, FEW, np.random.default_rng(seed))
+    few, hidden = np.flatnonzero(known >= 0), np.flatnonzero(known < 0)
+    ways = (True, False, "auto")
+    models = [DCAGM(5, standardize=way, random_state=0).fit(X, known) for way in ways]
+    models += [BSDR(5, standardize=way, random_state=0).fit(X[few], y[few]) for way in ways[:2]]
+    return [model.score(X[hidden], y[hidden]) for model in models]
+
+
+PARTS = {
+    **{"dimension": dimension, "prior": prior, "chunks": chunks, "sizes": sizes, "bsdr": bsdr},
+    "standardize": standardize,
+}
 
 
 if __name__ == "__main__":

@@ -125,6 +125,7 @@ def of_compare():
         "best_score": "truth of the best score",
         "hindsight": "truth of the best in hindsight",
         "coverage": "coverage of the 95 % interval",
+        "below": "truth below the interval",
     }
     biases = {"printed_bias": "optimism of what is printed", "score_bias": "optimism of the score"}
     return (

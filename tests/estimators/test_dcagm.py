@@ -8,6 +8,7 @@ from scipy import sparse
 from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.datasets import load_wine
+from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import (
     LinearDiscriminantAnalysis,
     QuadraticDiscriminantAnalysis,
@@ -580,3 +581,15 @@ def test_pairs_that_labels_or_chunks_deny_are_refused(what):
     message = f"cannot_link joins rows {first} and {second}, which have one {what}"
     with pytest.raises(ValueError, match=message):
         DCAGM(1).fit(X, labels, chunks=chunks, cannot_link=apart)
+
+
+def test_principal_components_keep_their_scales(rng):
+    X = rng.standard_normal((90, 12)) * np.geomspace(10, 0.1, 12)
+    y = np.arange(90) % 3
+    X[:, :2] += 15 * np.eye(3)[y][:, :2]
+    Z = PCA().fit_transform(X)
+    models = [DCAGM(2, standardize=way, random_state=0).fit(Z, y) for way in ("auto", False, True)]
+    assert_allclose(models[0].components_, models[1].components_)
+    assert not np.allclose(models[0].components_, models[2].components_)
+    unit, auto = (DCAGM(2, standardize=way, random_state=0).fit(X, y) for way in (True, "auto"))
+    assert_allclose(auto.components_, unit.components_)

@@ -111,3 +111,22 @@ def test_a_column_far_from_zero_varies(rng):
     found = column_statistics(as_data(X))
     assert found.varying.all()
     assert_allclose(found.sd, X.std(axis=0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_principal_components_are_left_as_they_are_and_other_columns_are_not(rng, dtype, store):
+    table = rng.standard_normal((60, 6)) @ rng.standard_normal((6, 6)) * [1, 1, 3, 1, 9, 1]
+    weights = rng.integers(1, 4, 60).astype(float)
+    table -= weights @ table / weights.sum()
+    _, axes = np.linalg.eigh(table.T @ (weights[:, None] * table))
+    parts = (table @ axes[:, ::-1]).astype(dtype)
+    sorted_table = table[:, np.argsort(-np.sqrt(weights @ table**2))]
+
+    def factors(X):
+        return standardize(as_data(store(X)), weights, by_column="auto").factors
+
+    assert_allclose(factors(parts), factors(parts)[0])
+    for measured in (table, sorted_table, parts[:, ::-1]):
+        variances = weights @ measured**2 / weights.sum()
+        assert_allclose(factors(measured.astype(dtype)) ** 2 * variances, 1, rtol=1e-4)

@@ -112,9 +112,10 @@ class DCAGM(
         Coordinates of `transform`, for distances and not for the classifier: the classes have
         unit covariance on average, or as the fit ended, where all rows together have it. "auto"
         is "within", and "raw" for ``objective="paper"``.
-    standardize : bool, default=True
+    standardize : bool or "auto", default="auto"
         Whether features are brought to unit variance, rare ones to the same size in the rows
-        that have them; False divides all by one number, for scales that mean something.
+        that have them; False divides all by one number, for scales that mean something. "auto"
+        is True but for principal components, columns of falling variance that are uncorrelated.
     batch_size : int, default=None
         Fit on batches of about this many rows at a time; an iteration is all of them once.
     n_init : int, default=1
@@ -210,7 +211,7 @@ class DCAGM(
         em_weight: float | None = None,
         ridge: float = 3.0,
         metric: str = "auto",
-        standardize: bool = True,
+        standardize: bool | str = "auto",
         batch_size: int | None = None,
         n_init: int | str = 1,
         max_iter: int = 100,
@@ -444,7 +445,7 @@ class DCAGM(
         return dcagm.Settings(
             model,
             choose=tuple(name for name in DEFAULTS if isinstance(getattr(self, name), str)),
-            standardize=check_option("standardize", self.standardize, (True, False)),
+            standardize=check_option("standardize", self.standardize, ("auto", True, False)),
             metric=self._metric(),
             batch_size=None if size is None else check_integer("batch_size", size, low=1),
             n_init=check_integer("n_init", self.n_init, low=1),

@@ -99,6 +99,10 @@ class Data(LinearOperator):
         """
         return function(self, *of_rows)
 
+    def mapped(self, function: Callable[["Data"], np.ndarray], n_features: int) -> "Data":
+        """Rows that a function makes of these, where these are, not formed; in float64."""
+        raise TypeError(f"{type(self).__name__} has its rows here")
+
     @property
     def is_elsewhere(self) -> bool:
         """Whether what there is one of for every row had better stay where the rows are."""

@@ -13,6 +13,9 @@ from gnomon.linalg.solve import above_rounding
 RARE = 50.0
 # A column whose deviations are below so many roundings of its mean does not vary.
 ROUNDINGS = 8
+# Columns whose correlations are below this power of the rounding have none: principal components of
+# the same rows stay far below it, and other columns far above.
+UNCORRELATED = 0.4
 
 
 def varies(sd, mean, dtype=float) -> np.ndarray:
@@ -49,9 +52,11 @@ class Standard(NamedTuple):
     data: Data
 
 
-def standardize(X: Data, weights, *, by_column: bool) -> Standard:
+def standardize(X: Data, weights, *, by_column: bool | str) -> Standard:
     """X centred, its columns with unit variance each or, with one factor, on average.
 
+    ``by_column`` "auto" is by column but for principal components, whose variances are what they
+    mean: unit variances would give the least of them the weight of the first.
     Unit variance would make the few entries of a rare column huge, and a crowd of such columns
     drown the others; those are given unit size where they are not zero, up to one factor for
     all. With more columns than rows it is the eigenvalues of the covariance that are not zero
@@ -59,6 +64,8 @@ def standardize(X: Data, weights, *, by_column: bool) -> Standard:
     """
     mean, sd, varying, centered = column_statistics(X, weights)
     unit = np.where(varying, sd, 1.0)
+    if by_column == "auto":
+        by_column = not are_components(centered, unit, varying, weights)
     if by_column:
         kurtosis = column_kurtosis(centered, unit, weights)
         scale = unit * np.sqrt(np.maximum(kurtosis / RARE, 1.0))
@@ -69,6 +76,23 @@ def standardize(X: Data, weights, *, by_column: bool) -> Standard:
     size = np.sqrt(np.sum((sd * factors) ** 2) / n_varying) or 1.0
     factors *= np.sqrt(min(1.0, weights.sum() / n_varying)) / size
     return Standard(mean, factors, centered.scaled(factors))
+
+
+def are_components(centered: Data, unit, varying, weights) -> bool:
+    """Whether columns are principal components: of falling variance, and uncorrelated.
+
+    Columns that were measured are hardly ever sorted so, and then no product is needed. The others
+    have correlations R, and R v = v for any v where they are components.
+    """
+    if np.any(np.diff(unit[varying]) > 0):
+        return False
+    v = np.random.default_rng(0).standard_normal((len(unit), 1)) * varying[:, None]
+    Z = np.asarray(centered @ (v / unit[:, None]).astype(centered.dtype), dtype=float)
+    mean = weights @ Z / weights.sum()
+    weighed = (weights[:, None] * (Z - mean)).astype(centered.dtype)
+    again = np.asarray(centered.T @ weighed, dtype=float) / unit[:, None] / weights.sum()
+    away = np.where(varying[:, None], again - v, 0.0)
+    return bool(np.abs(away).max() < np.finfo(centered.dtype).eps ** UNCORRELATED)
 
 
 class RowSpace(NamedTuple):

@@ -64,7 +64,7 @@ class Settings(NamedTuple):
 
     model: Model
     choose: tuple[str, ...]
-    standardize: bool
+    standardize: bool | str
     metric: str
     batch_size: int | None
     n_init: int

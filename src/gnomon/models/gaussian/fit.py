@@ -73,7 +73,7 @@ def _fit_complete(problem, settings, loop):
     if not isinstance(n_components, Integral):
         check_spread(centered.squared_norm, data.dtype)
     if n_components == "auto":
-        curve = dimension.held_out_curve(data, spectrum_of, settings.rng)
+        curve = dimension.held_out_curve(data, centered, spectrum_of, settings.rng)
     q = _size(n_components, curve, partial(dimension.explained, centered, spectrum_of), data.shape)
     if settings.solver == "em":
         return _fit_em(mean, centered, q, settings, loop)._replace(curve=curve)
