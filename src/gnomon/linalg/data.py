@@ -116,7 +116,7 @@ class Data(LinearOperator):
     def gram(self) -> np.ndarray:
         """X'X (d, d) in one pass over the rows."""
         n, d = self.shape
-        return _sum(in_order(_run_gram, self.runs(), n * d * d), (d, d), float)
+        return _sum(_over_runs(_run_gram, self, n * d * d), (d, d), float)
 
     def dual_gram(self) -> np.ndarray:
         """X X' (n, n)."""
@@ -467,6 +467,12 @@ def _run_gram(run):
     return _sum((block.T @ block for block in rows.dense_blocks()), (d, d), float)
 
 
+def _over_runs(function, X, work):
+    """What a function gives for every run of rows, by threads where there are several."""
+    runs = X.runs()
+    return in_order(function, runs, work) if len(runs) > 1 else map(function, runs)
+
+
 def _stack_products(X, B):
     # BLAS scales what it writes to by zero: a NaN that memory held would raise a flag.
     out = np.zeros((X.shape[0], B.shape[1]), dtype=B.dtype)
@@ -476,7 +482,7 @@ def _stack_products(X, B):
         for own, block in placed(part.dense_blocks()):
             np.matmul(block, B, out=out[rows][own])
 
-    for _ in in_order(place, X.runs(), X.shape[0] * B.size):
+    for _ in _over_runs(place, X, X.shape[0] * B.size):
         pass
     return out
 
@@ -489,7 +495,7 @@ def _add_products(X, Z):
         blocks = placed(part.dense_blocks())
         return _sum((block.T @ Z[rows][own] for own, block in blocks), shape, Z.dtype)
 
-    return _sum(in_order(added, X.runs(), X.n_features * Z.size), shape, Z.dtype)
+    return _sum(_over_runs(added, X, X.n_features * Z.size), shape, Z.dtype)
 
 
 def _sum(parts, shape, dtype):
