@@ -1,8 +1,13 @@
-"""Wall time of fits with the threads that BLAS takes by default, over that with one thread.
+"""Wall time of fits with default threads over that with one thread: alone, and with a core busy.
 
-python benchmarks/threads.py
+    python benchmarks/threads.py [cases whose names have this]
+
+For the second table another process keeps one core busy all the time.
 """
 
+import contextlib
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -14,25 +19,51 @@ from gnomon import BSDR, DCAGM, PPCA, PRPCA, SPPCA, KernelSPPCA, Links
 
 import measure
 
+BUSY = "while True: pass"
+
 
 def main():
+    wanted = " ".join(sys.argv[1:])
+    fits = {name: fit for name, fit in cases().items() if wanted in name}
+    quiet = measured(fits)
+    with busy_core():
+        busy = measured(fits)
+    measure.write(
+        "threads",
+        "Seconds of a fit with default threads and with one",
+        ["fit", "default", "one thread", "ratio", "default, core busy", "one, core busy", "ratio"],
+        [[*row, *other[1:]] for row, other in zip(quiet, busy, strict=True)],
+        [
+            "Least of five, measured in turn. In the last three columns another process keeps one "
+            "core busy all the time."
+        ],
+    )
+
+
+def measured(fits):
+    """A row for each fit: its name, seconds with default threads and with one, their ratio."""
     rows = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name, fit in cases().items():
+        for name, fit in fits.items():
             seconds = measure.alternate({"default": fit, "one": on_one_thread(fit)}, repeats=5)
             ratio = seconds["default"] / seconds["one"]
             rows.append(
                 [name, f"{seconds['default']:.3f}", f"{seconds['one']:.3f}", f"{ratio:.2f}"]
             )
             print(" | ".join(rows[-1]), flush=True)
-    measure.write(
-        "threads",
-        "Seconds of a fit with default threads and with one",
-        ["fit", "default", "one thread", "ratio"],
-        rows,
-        ["Least of five, measured in turn."],
-    )
+    return rows
+
+
+@contextlib.contextmanager
+def busy_core():
+    """Another process that computes all the time."""
+    process = subprocess.Popen([sys.executable, "-c", BUSY])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
 
 
 def on_one_thread(fit):
@@ -50,11 +81,16 @@ def cases():
     gaps = np.where(rng.random((600, 64)) < 0.1, np.nan, X[:600])
     dense = rng.standard_normal((200_000, 100)).astype(np.float32)
     few = np.where(rng.random(len(dense)) < 0.01, dense[:, 0] > 0, -1)
+    thin = sparse.random_array((100_000, 20_000), density=0.002, rng=rng, format="csr")
+    marked = np.where(rng.random(thin.shape[0]) < 0.01, np.arange(thin.shape[0]) % 5, -1)
+    likelihood = SPPCA(10, supervision="likelihood")
     found = {
         "PPCA, digits with gaps": lambda: PPCA(5).fit(gaps),
         "PPCA, 200,000 x 100": lambda: PPCA(10).fit(dense),
         "SPPCA, digits": lambda: SPPCA(5).fit(X, some),
         "SPPCA, 200,000 x 100": lambda: SPPCA(5).fit(dense, few),
+        "PPCA, sparse 100,000 x 20,000": lambda: PPCA(10).fit(thin),
+        "SPPCA by likelihood, sparse 100,000 x 20,000": lambda: likelihood.fit(thin, marked),
         "KernelSPPCA, digits": lambda: KernelSPPCA(5).fit(X, some),
         "DCAGM, digits": lambda: DCAGM(5).fit(X, some),
         "BSDR, digits": lambda: BSDR(5, random_state=0).fit(X, some),

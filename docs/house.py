@@ -29,7 +29,8 @@ LIMITS = {
     "SPPCA": 14,
     "SPPCA by likelihood": 14,
     "SPPCA by likelihood, large X": 14,
-    "KernelSPPCA": 15,
+    # With `eigen`, whose products with blocks find the leading directions of a large kernel.
+    "KernelSPPCA": 16,
     "PRPCA, learnt": 14,
     # With chunks, whose labels are weighed by the regression of SPPCA before they are passed on.
     "DCAGM": 19,

@@ -6,7 +6,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-# Arrays, data frames, sparse arrays, dask arrays and rows in blocks have no common type.
+# Arrays of any library, data frames, sparse arrays, those of dask and rows in blocks have no common
+# type.
 RowsLike: TypeAlias = Any
 # Classes, numbers or indicators, with -1, None or NaN where a row has none.
 OutputsLike: TypeAlias = ArrayLike | None

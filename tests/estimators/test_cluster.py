@@ -4,7 +4,6 @@ import os
 import signal
 import warnings
 from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -85,29 +84,30 @@ def test_any_number_of_workers_gives_the_fit_in_memory(name):
                 hold(name, outcome(name, rows["sparse chunks"]), expected)
 
 
-class Deadly:
+def deadly(folder, at):
     """Hands a chunk on; the worker that does so for the n-th time of all is killed."""
 
-    def __init__(self, folder, at):
-        self.folder, self.at = str(folder), at
-
-    def __call__(self, chunk):
-        mine = len(list(Path(self.folder).iterdir()))
-        (Path(self.folder) / os.urandom(8).hex()).touch()
-        if mine == self.at:
+    # A function inside of another travels whole: workers need not import this module.
+    def hand_on(chunk):
+        before = len(os.listdir(folder))
+        with open(os.path.join(folder, os.urandom(8).hex()), "w"):
+            pass
+        if before == at:
             os.kill(os.getpid(), signal.SIGKILL)
         return chunk
+
+    return hand_on
 
 
 def hold_to_a_kill(name, folder, at):
     rows = da.from_array(X, chunks=(20, D))
     expected = outcome(name, rows)
-    deadly = rows.map_blocks(Deadly(folder, at), dtype=X.dtype, meta=np.empty((0, 0)))
+    killing = rows.map_blocks(deadly(str(folder), at), dtype=X.dtype, meta=np.empty((0, 0)))
     with cluster(2, processes=True):
         before = set(distributed.get_client().run(os.getpid).values())
-        found = outcome(name, deadly)
+        found = outcome(name, killing)
         after = set(distributed.get_client().run(os.getpid).values())
-    assert len(list(Path(folder).iterdir())) > at
+    assert len(os.listdir(folder)) > at
     assert before - after
     assert_array_equal(found, expected)
 

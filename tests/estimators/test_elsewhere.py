@@ -143,6 +143,19 @@ def test_scores_of_dask_rows():
         assert_allclose(model.score(rows, y), model.score(X, y), rtol=1e-9)
 
 
+def test_a_size_is_chosen_and_rows_are_scored_where_lengths_are_unknown():
+    dd, pandas = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+    frame = dd.from_pandas(pandas.DataFrame(X, columns=list("abcdef")), npartitions=3)
+    model = gnomon.SPPCA("auto", random_state=0).fit(frame, SOME)
+    assert model.n_components_ == gnomon.SPPCA("auto", random_state=0).fit(X, SOME).n_components_
+    assert list(model.feature_names_in_) == list("abcdef")
+    rows, _ = lazy_rows()
+    assert_allclose(fitted("DCAGM").score(frame, SOME), fitted("DCAGM").score(X, SOME))
+    assert_allclose(
+        fitted("DCAGM").score(rows[rows[:, 0] < 1e9], SOME), fitted("DCAGM").score(X, SOME)
+    )
+
+
 def test_linked_dask_rows_are_refused():
     rows, _ = lazy_rows()
     with pytest.raises(ValueError, match="X is a dask Array and links is given"):
@@ -243,6 +256,18 @@ def test_foreign_rows_have_all_products(library, rng, monkeypatch):
     some = weights < 0.5
     assert_allclose(data.rows(some).scaled(units) @ np.eye(D), (dense * units)[some])
     assert_allclose(data.rows(np.array([7, 2])).n_samples, weights[[7, 2]].sum())
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_fit_transform_stays_in_the_library(library):
+    for name in ("SPPCA", "KernelFeatures", "BSDR"):
+        model, y = MODELS[name]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            Z = clone(model).fit_transform(library(X), y)
+        assert type(Z) is type(library(X))
+    model = gnomon.SPPCA("auto", random_state=0).fit(library(X), SOME)
+    assert model.n_components_ == gnomon.SPPCA("auto", random_state=0).fit(X, SOME).n_components_
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

@@ -6,7 +6,7 @@ from scipy.sparse.linalg import ArpackNoConvergence
 
 from gnomon.linalg import eigen
 from gnomon.linalg.data import Matrix, center
-from gnomon.linalg.eigen import krylov_pairs
+from gnomon.linalg.eigen import krylov_pairs, symmetric_pairs
 
 
 @pytest.mark.parametrize("shape", [(60, 12), (12, 60), (20, 20)])
@@ -105,3 +105,16 @@ def test_no_energy_has_no_directions(rng):
     values, V = krylov_pairs(Matrix(np.zeros((8, 6))), 2, rng)
     assert values.shape == (0,)
     assert V.shape == (6, 0)
+
+
+@pytest.mark.parametrize("decay", [0.9, 1.0])
+def test_pairs_of_a_symmetric_matrix_are_its_largest(rng, decay):
+    """With energies that fall by products; with flat ones, of both signs, as a whole."""
+    Q, _ = np.linalg.qr(rng.standard_normal((150, 150)))
+    exact = decay ** np.arange(150) * np.where(np.arange(150) % 3, 1.0, -0.5)
+    exact += 0.01 * np.arange(150)[::-1] / 150
+    values, U = symmetric_pairs((Q * exact) @ Q.T, 6)
+    expected = np.sort(exact)[::-1][:6]
+    assert_allclose(values, expected, rtol=1e-8)
+    assert_allclose(U.T @ U, np.eye(6), atol=1e-8)
+    assert_allclose((Q * exact) @ (Q.T @ U), U * values, atol=1e-5)

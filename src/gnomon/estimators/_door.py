@@ -14,8 +14,8 @@ from scipy import sparse
 from sklearn.utils.validation import check_array, check_is_fitted, check_random_state, validate_data
 
 from gnomon.linalg.data import Data, has_gaps
-from gnomon.linalg.distributed import from_dask, is_dask, lazily
-from gnomon.linalg.foreign import in_form_of, in_memory, namespace_of, opened, take
+from gnomon.linalg.distributed import from_dask, is_dask, lazily, with_lengths
+from gnomon.linalg.foreign import in_form_of, in_memory, opened
 from gnomon.models.gaussian import filling
 
 FLOATS = (np.float64, np.float32)
@@ -128,6 +128,13 @@ def _is_here(X):
 def in_reach(values) -> Any:
     """What there is one of for every row, in memory; it may be dask's or another library's."""
     return values if _is_here(values) else in_memory(values)
+
+
+def divisible(X) -> Any:
+    """Rows that can be counted and cut: an array, also of dask, a data frame or `Data`."""
+    if _is_here(X):
+        return X
+    return with_lengths(X) if is_dask(X) else opened(X)
 
 
 def _read_elsewhere(estimator, X, fitting):
@@ -280,8 +287,6 @@ def take_rows(X, keep):
     index = np.flatnonzero(keep) if keep.dtype == bool else keep
     if isinstance(X, Data):
         return np.concatenate(list(X.rows(index).dense_blocks()))
-    if not _is_here(X) and namespace_of(X) is not None:
-        return take(X, index)
     if hasattr(X, "iloc"):
         return X.iloc[index]
     if sparse.issparse(X):

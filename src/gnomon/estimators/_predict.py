@@ -20,7 +20,7 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from gnomon.estimators._door import by_rows, in_reach, read_weights, take_rows
+from gnomon.estimators._door import by_rows, divisible, in_reach, read_weights, take_rows
 from gnomon.estimators._targets import (
     as_array,
     contrasts,
@@ -32,7 +32,6 @@ from gnomon.estimators._targets import (
 )
 from gnomon.estimators.chunks import share_targets
 from gnomon.estimators.selection import stratified_folds
-from gnomon.linalg.foreign import opened
 from gnomon.linalg.solve import one_thread
 from gnomon.models.sppca.fit import Problem
 from gnomon.models.sppca.predict import class_log_odds, widening
@@ -167,7 +166,7 @@ class LabelledScore:
         if not keep.any():
             raise ValueError("y has no labelled row; at least one is needed for a score")
         weights = labelled_weights({"sample_weight": sample_weight}, keep)
-        return super().score(*labelled_part(opened(X), y, keep), **weights)  # type: ignore[misc]
+        return super().score(*labelled_part(divisible(X), y, keep), **weights)  # type: ignore[misc]
 
 
 class PredictsLabels(LabelledScore):

@@ -20,6 +20,7 @@ from gnomon.estimators._door import (
 )
 from gnomon.exceptions import NumericalError
 from gnomon.linalg.data import Data, as_data, weighted
+from gnomon.linalg.foreign import in_form_of
 from gnomon.models import kernel as kernels
 from gnomon.typing import OutputsLike, RowsLike, SeedLike
 
@@ -175,7 +176,7 @@ class KernelFeatures(MeasuredByKernel):
         -------
         self : KernelFeatures
         """
-        self.fit_transform(X)
+        self._fit(X)
         return self
 
     def fit_transform(self, X: RowsLike, y: OutputsLike = None) -> np.ndarray:
@@ -190,9 +191,16 @@ class KernelFeatures(MeasuredByKernel):
         -------
         F : ndarray of shape (n_samples, n_features_out)
         """
+        dtype, F = self._fit(X)
+        return (
+            self.transform(X) if isinstance(F, Data) else in_form_of(X, F.astype(dtype, copy=False))
+        )
+
+    def _fit(self, X):
+        """The type of the rows and their features."""
         self._check_parameters()
         X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
-        return self._learn(X, repeatable(self.random_state)).F.astype(X.dtype, copy=False)
+        return X.dtype, self._learn(X, repeatable(self.random_state)).F
 
     @by_rows
     def transform(self, X: RowsLike) -> np.ndarray:
@@ -253,6 +261,11 @@ class KernelFeatures(MeasuredByKernel):
         if self.kernel in WITH_GAMMA:
             rows = weighted(X, weights)
             self.gamma_ = float(self.gamma or kernels.default_gamma(self.kernel, rows))
+        if isinstance(X, Data) and X.is_elsewhere and len(self.landmark_indices_) < X.shape[0]:
+            K = X.mapped(self._kernel_with_landmarks, len(self.landmark_indices_))
+            return kernels.distant_features(
+                K, self._kernel_with_landmarks(self.landmarks_), weights
+            )
         K = self._kernel_with_landmarks(X)
         return kernels.fit_features(K, self.landmark_indices_, most, weights)
 

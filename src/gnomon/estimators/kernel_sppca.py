@@ -19,6 +19,7 @@ from gnomon.estimators._door import (
     in_memory_by_rows,
     read_data,
     repeatable,
+    take_rows,
 )
 from gnomon.estimators._fit import IterativeFit
 from gnomon.estimators._predict import ClassHead, PredictsOutputs
@@ -26,7 +27,7 @@ from gnomon.estimators._targets import KINDS
 from gnomon.estimators.kernel_features import KernelFeatures, MeasuredByKernel
 from gnomon.estimators.links import TakesLinks
 from gnomon.estimators.selection import ChoosesSize
-from gnomon.linalg.data import Matrix, as_data, center, has_gaps, weighted
+from gnomon.linalg.data import as_data, center, has_gaps, weighted
 from gnomon.models.gaussian import filling
 from gnomon.models.sppca import fit as likelihood
 from gnomon.models.sppca import predict
@@ -386,7 +387,7 @@ class KernelSPPCA(
         X = self._read(X)
         self._refuse_linked("score_samples")
         F = self._kernel_with_landmarks(X) @ self.kernel_basis_[1:] - self.kernel_basis_[0]
-        return gaussian.log_density(Matrix(F), self.kernel_components_.T, self.noise_variance_)
+        return gaussian.log_density(as_data(F), self.kernel_components_.T, self.noise_variance_)
 
     @in_memory_by_rows
     def inverse_transform(self, Z: RowsLike) -> np.ndarray:
@@ -492,7 +493,11 @@ class KernelSPPCA(
 
     def _keep_head(self, features, fitted, F, problem):
         """The head in terms of the kernel with the landmarks."""
-        self._teach_head(fitted, problem.labels, lambda rows, wide: F[rows] @ wide, problem.weights)
+
+        def coordinates(rows, wide):
+            return take_rows(F, rows) @ wide
+
+        self._teach_head(fitted, problem.labels, coordinates, problem.weights)
         if self.class_head_ is not None:
             coef, intercept, say = self.class_head_
             in_kernel = features.basis_ @ coef, intercept - features.offset_ @ coef
@@ -578,7 +583,7 @@ class KernelSPPCA(
 
 def _space(learnt, q, rng, weights):
     """The leading features as a principal space; exact ones are principal already."""
-    data = Matrix(learnt.F)
+    data = as_data(learnt.F)
     if learnt.energies is None:
         return principal_space(*center(weighted(data, weights)), n_directions(q), rng, leading=q)
     n, rank = learnt.F.shape

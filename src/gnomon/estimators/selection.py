@@ -16,7 +16,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from gnomon.estimators._door import check_integer, forget_fit, generator, take_rows
+from gnomon.estimators._door import check_integer, divisible, forget_fit, generator, take_rows
 from gnomon.estimators._targets import (
     as_array,
     as_floats,
@@ -198,7 +198,7 @@ class ChoosesSize:
         params = {name: value for name, value in params.items() if value is not None}
         if "links" in params:
             params |= _all_nodes(X.shape[0], **params)
-        choice = choose_size(self, X, y, params)
+        choice = choose_size(self, divisible(X), y, params)
         fitted = clone(self).set_params(n_components=choice.size).fit(X, y, **params)
         own = self.get_params(deep=False)
         forget_fit(self)

@@ -22,8 +22,13 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
+from gnomon.linalg.sparse_products import SparseProducts
+from gnomon.linalg.threads import in_order
+
 # A block of rows is copied to be centred: small enough for the cache, large enough for BLAS.
 BLOCK_ENTRIES = 2**17
+# A run of rows is what a thread goes over at a time: some blocks, of which each takes little time.
+RUN_ENTRIES = 2**21
 # Above this share of stored entries a sparse product is no cheaper than a dense one.
 SPARSE_BELOW = 0.25
 # Energy of the mean over that of the spread up to which it may be subtracted afterwards.
@@ -94,6 +99,10 @@ class Data(LinearOperator):
         """
         return function(self, *of_rows)
 
+    def mapped(self, function: Callable[["Data"], np.ndarray], n_features: int) -> "Data":
+        """Rows that a function makes of these, where these are, not formed; in float64."""
+        raise TypeError(f"{type(self).__name__} has its rows here")
+
     @property
     def is_elsewhere(self) -> bool:
         """Whether what there is one of for every row had better stay where the rows are."""
@@ -106,16 +115,18 @@ class Data(LinearOperator):
 
     def gram(self) -> np.ndarray:
         """X'X (d, d) in one pass over the rows."""
-        total = np.zeros((self.n_features, self.n_features))
-        for block in self.dense_blocks():
-            total += block.T @ block
-        return total
+        n, d = self.shape
+        return _sum(_over_runs(_run_gram, self, n * d * d), (d, d), float)
 
     def dual_gram(self) -> np.ndarray:
         """X X' (n, n)."""
         blocks = list(self.dense_blocks())
         rows = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
         return (rows @ rows.T).astype(float)
+
+    def runs(self) -> list[tuple[slice, "Data"]]:
+        """Rows that threads may go over at the same time, each with its slice; else all as one."""
+        return [(slice(0, self.shape[0]), self)]
 
     def dense_blocks(self) -> Iterator[np.ndarray]:
         """Runs of rows as arrays, each small; together all rows in order."""
@@ -155,6 +166,7 @@ class Matrix(Data):
             if not X.has_canonical_format:
                 X = X.copy()
                 X.sum_duplicates()
+            self._by_rows, self._by_columns = SparseProducts(X), SparseProducts(X.T)
         self.X = X
 
     @property
@@ -190,6 +202,12 @@ class Matrix(Data):
         parts = (self.X.data.astype(np.float32), self.X.indices, self.X.indptr)
         return Matrix(type(self.X)(parts, shape=self.shape))
 
+    def runs(self):
+        if self._stored_sparse:
+            return super().runs()
+        n, d = self.shape
+        return [(rows, self.rows(rows)) for rows in slices(n, max(1, RUN_ENTRIES // max(d, 1)))]
+
     def dense_blocks(self):
         X = self.X.tocsr() if self._stored_sparse else self.X
         for rows in row_slices(self.shape):
@@ -204,10 +222,12 @@ class Matrix(Data):
         return Matrix((self.X.tocsr() if self._stored_sparse else self.X)[mask])
 
     def _matmat(self, B):
-        return np.asarray(self.X @ B.astype(self.dtype, copy=False))
+        product = self._by_rows.product if self._stored_sparse else self.X.__matmul__
+        return np.asarray(product(B.astype(self.dtype, copy=False)))
 
     def _rmatmat(self, Z):
-        return np.asarray(self.X.T @ Z.astype(self.dtype, copy=False))
+        product = self._by_columns.product if self._stored_sparse else self.X.T.__matmul__
+        return np.asarray(product(Z.astype(self.dtype, copy=False)))
 
 
 class Centered(Data):
@@ -261,6 +281,10 @@ class Centered(Data):
             return super().gram()
         return raw - shift
 
+    def runs(self):
+        runs = self.X.runs()
+        return [(rows, self.rows(rows)) for rows, _ in runs] if len(runs) > 1 else super().runs()
+
     def dense_blocks(self):
         for block in self.X.dense_blocks():
             yield block - self.mean
@@ -278,13 +302,13 @@ class Centered(Data):
             out = self.X @ B
             out -= self.mean @ B
             return out
-        return _stack_products(self.dense_blocks(), B, self.shape[0])
+        return _stack_products(self, B)
 
     def _rmatmat(self, Z):
         Z = Z.astype(self.dtype, copy=False)
         if self.is_sparse:
             return self.X.T @ Z - np.outer(self.mean, Z.sum(axis=0, dtype=self.dtype))
-        return _add_products(self.dense_blocks(), Z, self.n_features)
+        return _add_products(self, Z)
 
 
 class Scaled(Data):
@@ -297,6 +321,10 @@ class Scaled(Data):
     @property
     def is_sparse(self):
         return self.X.is_sparse
+
+    def runs(self):
+        runs = self.X.runs()
+        return [(rows, self.rows(rows)) for rows, _ in runs] if len(runs) > 1 else super().runs()
 
     def dense_blocks(self):
         for block in self.X.dense_blocks():
@@ -341,6 +369,10 @@ class Weighted(Data):
     @property
     def unweighted(self):
         return self.X
+
+    def runs(self):
+        runs = self.X.runs()
+        return [(rows, self.rows(rows)) for rows, _ in runs] if len(runs) > 1 else super().runs()
 
     def dense_blocks(self):
         for rows, block in placed(self.X.dense_blocks()):
@@ -430,19 +462,47 @@ def placed(blocks) -> Iterator[tuple[slice, np.ndarray]]:
         start += len(block)
 
 
-def _stack_products(blocks, B, n):
+def _run_gram(run):
+    rows, d = run[1], run[1].n_features
+    return _sum((block.T @ block for block in rows.dense_blocks()), (d, d), float)
+
+
+def _over_runs(function, X, work):
+    """What a function gives for every run of rows, by threads where there are several."""
+    runs = X.runs()
+    return in_order(function, runs, work) if len(runs) > 1 else map(function, runs)
+
+
+def _stack_products(X, B):
     # BLAS scales what it writes to by zero: a NaN that memory held would raise a flag.
-    out = np.zeros((n, B.shape[1]), dtype=B.dtype)
-    for rows, block in placed(blocks):
-        np.matmul(block, B, out=out[rows])
+    out = np.zeros((X.shape[0], B.shape[1]), dtype=B.dtype)
+
+    def place(run):
+        rows, part = run
+        for own, block in placed(part.dense_blocks()):
+            np.matmul(block, B, out=out[rows][own])
+
+    for _ in _over_runs(place, X, X.shape[0] * B.size):
+        pass
     return out
 
 
-def _add_products(blocks, Z, d):
-    out = np.zeros((d, Z.shape[1]), dtype=Z.dtype)
-    for rows, block in placed(blocks):
-        out += block.T @ Z[rows]
-    return out
+def _add_products(X, Z):
+    shape = X.n_features, Z.shape[1]
+
+    def added(run):
+        rows, part = run
+        blocks = placed(part.dense_blocks())
+        return _sum((block.T @ Z[rows][own] for own, block in blocks), shape, Z.dtype)
+
+    return _sum(_over_runs(added, X, X.n_features * Z.size), shape, Z.dtype)
+
+
+def _sum(parts, shape, dtype):
+    total = np.zeros(shape, dtype=dtype)
+    for part in parts:
+        total += part
+    return total
 
 
 def row_norms(block) -> np.ndarray:

@@ -126,6 +126,11 @@ class Distributed(Data):
     def unweighted(self):
         return self if self.weights is None else self._with(weights=None)
 
+    def mapped(self, function, n_features):
+        return self._under(
+            partial(_made, function), n_features=n_features, dtype=float, sparse=False
+        )
+
     def as_float32(self):
         if not self.is_sparse or self.dtype == np.float32:
             return self
@@ -199,6 +204,10 @@ def _leaf(chunk, dtype):
 
 def _laid(kind, argument, data):
     return kind(data, argument)
+
+
+def _made(function, data):
+    return Matrix(np.asarray(function(data), dtype=float))
 
 
 def _weighted_sums(data):
@@ -286,6 +295,13 @@ def is_dask(X) -> bool:
 def computed(values):
     """A vector that dask may hold, one number a row, in memory."""
     return values.compute() if is_dask(values) else values
+
+
+def with_lengths(X) -> Any:
+    """A dask array whose chunks have known sizes, of an array or a data frame."""
+    if not hasattr(X, "rechunk"):
+        return X.to_dask_array(lengths=True)
+    return X.compute_chunk_sizes() if np.isnan(X.chunks[0]).any() else X
 
 
 def _table_of(X) -> tuple[Rows, int, np.dtype]:

@@ -16,6 +16,12 @@ MARGIN = 10
 MIXED_ROWS = 50_000
 # A direction whose length falls below this share of the block's is in the space already.
 DEPENDENT = 1e-6
+# Rows of a symmetric matrix for each pair wanted from which products with blocks find them sooner
+# than its whole reduction: 0.33 s for 0.58 of 150 pairs of 1,797 rows.
+LARGE_FOR_PAIRS = 10
+# Residual of a pair in shares of the largest value: values are then right to its square, and the
+# directions at the cut to some ten thousandths, where the next ones are hardly different.
+PAIRS_TOLERANCE = 1e-6
 
 
 class Spectrum(NamedTuple):
@@ -155,6 +161,29 @@ def _mixtures(X, k, rng, most):
     n = X.shape[0]
     rows = X if n <= most else X.rows(np.sort(rng.choice(n, most, replace=False)))
     return rows.T @ rng.standard_normal((min(n, most), k)).astype(X.dtype, copy=False)
+
+
+def symmetric_pairs(S, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The k largest eigenvalues of a symmetric matrix, descending, and their vectors.
+
+    Of a large one by products with blocks, which are faster than the reduction of all of it where
+    few are wanted: residuals are below PAIRS_TOLERANCE of the largest value. A spectrum too flat
+    for that ends in the whole decomposition.
+    """
+    n, width = len(S), max(k // 4, MARGIN)
+    if n > LARGE_FOR_PAIRS * k:
+        start = np.random.default_rng(0).standard_normal((n, width))
+        space, most = _Space(lambda B: S @ B, n, n // 2 + width), n // 2
+        block = _orthonormal(S @ start)
+        while block.shape[1] and space.size <= most:
+            size = space.size
+            space.add(block)
+            if space.size >= 3 * k and _converged(space, k, PAIRS_TOLERANCE):
+                values, E = space.ritz()
+                return values[:k], space.V @ E[:, :k]
+            block = space.outside(size)
+    values, vectors = eigh(S, subset_by_index=None if k >= n else (n - k, n - 1))
+    return values[::-1], vectors[:, ::-1]
 
 
 def _leading_pairs(H, start, k, leading, stop):

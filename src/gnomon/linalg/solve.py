@@ -28,7 +28,7 @@ class _OneThread(ContextDecorator):
     """One thread for BLAS while any thread of the process is inside; what was set before, after."""
 
     def __init__(self):
-        self._lock, self._inside = Lock(), 0
+        self._lock, self._inside, self._before = Lock(), 0, np.inf
         self._limit: Any = None
         self._controller: Any = None
 
@@ -36,8 +36,7 @@ class _OneThread(ContextDecorator):
         with self._lock:
             self._inside += 1
             if self._inside == 1:
-                # Looking for the libraries takes longer than many fits; they stay the same.
-                self._controller = self._controller or ThreadpoolController()
+                self._before = self._now()
                 self._limit = self._controller.limit(limits=1, user_api="blas")
                 self._limit.__enter__()
 
@@ -46,6 +45,17 @@ class _OneThread(ContextDecorator):
             self._inside -= 1
             if self._inside == 0:
                 self._limit.__exit__(*error)
+
+    def allowed(self) -> float:
+        """Threads that BLAS has outside; no limit where no BLAS is known."""
+        with self._lock:
+            return self._before if self._inside else self._now()
+
+    def _now(self):
+        # Looking for the libraries takes longer than many fits; they stay the same.
+        self._controller = self._controller or ThreadpoolController()
+        pools = self._controller.select(user_api="blas").info()
+        return min((pool["num_threads"] for pool in pools), default=np.inf)
 
 
 # Around hundreds of small products: waking other threads takes longer than most of them.

@@ -14,13 +14,14 @@ kernel come in as arrays; what is said here of rows is how wide a kernel, and ar
 """
 
 from contextlib import nullcontext
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh
 
 from gnomon.exceptions import NumericalError
-from gnomon.linalg.data import SAFE_SHIFT, Data, center
+from gnomon.linalg.data import SAFE_SHIFT, Data, center, weighted
+from gnomon.linalg.eigen import symmetric_pairs
 from gnomon.linalg.solve import fix_signs, one_thread
 
 # Eigenvalues below this share of the largest are left out. The rank cut of other matrices is
@@ -45,11 +46,12 @@ class Features(NamedTuple):
     """The feature map, the features (n, r) of the rows, and their energies where exact.
 
     Energies (r,) are the squared lengths of the features, which are then orthogonal; ``total``
-    is the energy of all features, also of those that were left out.
+    is the energy of all features, also of those that were left out. Features of rows elsewhere
+    are `Data`, whose total nobody asks for.
     """
 
     map: FeatureMap
-    F: np.ndarray
+    F: Any
     energies: np.ndarray | None
     total: float
 
@@ -70,7 +72,7 @@ def fit_features(K, index, most=None, weights=None) -> Features:
     if len(index) == len(K):
         found, energies, total = exact_map(K, most, weights)
         return Features(found, found.basis / weights[:, None] * energies, energies, total)
-    found = nystrom_map(K[index], K, weights)
+    found = nystrom_map(K[index], np.average(K, axis=0, weights=weights))
     F = features(found, K)
     return Features(found, F, None, float(weights @ F**2 @ np.ones(F.shape[1])))
 
@@ -97,11 +99,21 @@ def exact_map(K, most=None, weights=None) -> tuple[FeatureMap, np.ndarray, float
     return FeatureMap(basis, means @ basis), values, total
 
 
-def nystrom_map(K_landmarks, K, weights=None) -> FeatureMap:
-    """The map of rows by their kernel K (n, m) with m landmarks, whose own kernel is (m, m)."""
+def nystrom_map(K_landmarks, means) -> FeatureMap:
+    """The map of rows whose kernel with m landmarks has these means (m,), their own is (m, m)."""
     values, U = _positive(K_landmarks)
     basis = U / np.sqrt(values)
-    return FeatureMap(basis, np.average(K, axis=0, weights=weights) @ basis)
+    return FeatureMap(basis, means @ basis)
+
+
+def distant_features(K: Data, K_landmarks, weights=None) -> Features:
+    """The same where K (n, m) is made of rows elsewhere: the features are `Data` there, too."""
+    found = nystrom_map(K_landmarks, weighted(K, weights).column_means())
+    return Features(found, K.mapped(partial(_of_rows, found), found.basis.shape[1]), None, np.nan)
+
+
+def _of_rows(found, K):
+    return K @ found.basis - found.offset
 
 
 def _positive(K, most=None):
@@ -109,16 +121,15 @@ def _positive(K, most=None):
     if not np.isfinite(K.sum()):
         raise NumericalError("values of the kernel leave the range of numbers; rescale X")
     n = len(K)
-    leading = None if most is None or most >= n else (n - most, n - 1)
     with one_thread if n <= MOST_EXACT else nullcontext():
-        values, U = eigh((K + K.T) / 2, subset_by_index=leading)
-    kept = values > RANK_SHARE * max(values[-1], 0.0)
+        values, U = symmetric_pairs((K + K.T) / 2, n if most is None else min(most, n))
+    kept = values > RANK_SHARE * max(values[0], 0.0)
     if not kept.any():
         raise NumericalError(
             "the kernel of the rows has no energy once it is centred: they are equal, or closer "
             "than numbers tell; rescale X if they differ"
         )
-    return values[kept][::-1], fix_signs(U[:, kept][:, ::-1])
+    return values[kept], fix_signs(U[:, kept])
 
 
 def far_mean(X: Data) -> np.ndarray | None:

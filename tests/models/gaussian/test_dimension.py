@@ -1,6 +1,10 @@
+from itertools import product
+
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
+from gnomon import PPCA
 from gnomon.datasets import make_subspace, remove_entries
 from gnomon.models.gaussian import dimension, patterns, whole
 
@@ -30,4 +34,25 @@ def test_shares_with_gaps_are_those_of_the_fitted_covariance(rng):
     W, sigma2 = rng.normal(size=(6, 3)), 0.4
     values = np.linalg.eigvalsh(W @ W.T + sigma2 * np.eye(6))[::-1]
     shares = dimension.explained_with_gaps(None, lambda data, k: (W, np.zeros(6), [sigma2]), 3)
-    np.testing.assert_allclose(shares, np.cumsum(values[:3]) / values.sum())
+    assert_allclose(shares, np.cumsum(values[:3]) / values.sum())
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_curve_does_not_depend_on_the_order_of_rows_columns_or_axes(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(40, 6))
+    order, columns = rng.permutation(40), rng.permutation(6)
+    turned = X @ np.linalg.qr(rng.normal(size=(6, 6)))[0]
+    whole, *others = (PPCA("auto").fit(Z) for Z in (X, X[order][:, columns], turned))
+    for other in others:
+        assert_allclose(other.criterion_["mean"], whole.criterion_["mean"], rtol=1e-9)
+    gappy = remove_entries(X, 0.1)
+    one, two = (PPCA("auto").fit(Z) for Z in (gappy, gappy[order][:, columns]))
+    assert_allclose(one.criterion_["mean"], two.criterion_["mean"], rtol=1e-4)
+
+
+def test_rows_at_one_distance_from_the_mean_are_told_apart():
+    corners = np.array(list(product([-1.0, 1.0], repeat=5)))
+    folds = dimension._folds(np.sum(corners**2, axis=1), corners @ np.sqrt([2, 3, 5, 7, 11]))
+    assert set(np.bincount(folds)) == {6, 7}
+    assert 1 <= PPCA("auto").fit(corners).n_components_ <= 4

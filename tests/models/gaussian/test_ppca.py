@@ -84,7 +84,7 @@ def test_planted_parameters_are_recovered_as_n_grows():
 @pytest.mark.parametrize("shape", [(200, 15), (60, 150)])
 def test_the_held_out_curve_peaks_at_the_planted_dimension(shape, seed):
     X = Matrix(make_subspace(*shape, 3, noise_variance=0.2, random_state=seed).X)
-    curve = dimension.held_out_curve(X, from_moments, np.random.default_rng(seed))
+    curve = dimension.held_out_curve(X, center(X)[1], from_moments, np.random.default_rng(seed))
     assert curve.best == 3
     assert len(curve.mean) == len(curve.std) == len(curve.n_components)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gnomon.linalg.data import Data, center
+from gnomon.linalg.data import Data, center, row_norms
 from gnomon.linalg.eigen import Spectrum
 from gnomon.linalg.solve import one_thread
 from gnomon.models.gaussian import gaps, patterns, whole
@@ -45,9 +45,11 @@ def curve_from(sizes, scores) -> Curve:
     return Curve(np.asarray(sizes), scores.mean(axis=1), scores.std(axis=1), best)
 
 
-def held_out_curve(X: Data, spectrum_of, rng) -> Curve:
+def held_out_curve(X: Data, centered: Data, spectrum_of, rng) -> Curve:
     """The curve for complete X, given ``spectrum_of(centred rows, k) -> Spectrum``."""
-    folds = _folds(X @ rng.standard_normal((X.n_features, 1)))
+    rows = centered.unweighted
+    mixtures = rows @ rng.standard_normal((X.n_features, 1)).astype(X.dtype)
+    folds = _folds(rows.row_squared_norms(), mixtures)
     most = _most(X.shape, folds)
     scores = []
     for k in range(folds.max() + 1):
@@ -82,7 +84,8 @@ def search_curve(data: patterns.Patterns, rng, max_iter, tol) -> Curve:
     """
     mixture = rng.standard_normal((2, data.X.shape[1]))
     pattern = np.repeat(data.observed @ mixture[1], np.diff(data.starts))
-    folds = _folds((data.X @ mixture[0] + pattern)[np.argsort(data.order)])
+    place = np.argsort(data.order)
+    folds = _folds(row_norms(data.X)[place], (data.X @ mixture[0] + pattern)[place])
     limits = {"max_iter": max_iter, "tol": max(tol, FOLD_TOLERANCE)}
     parts = [
         (patterns.select(data, folds != k), patterns.select(data, folds == k))
@@ -161,16 +164,26 @@ def size_for_share(share, shares_of, limit) -> int:
         k = min(2 * k, limit)
 
 
-def _folds(keys):
-    """A fold for each row by the rank of its key, so that equal rows share their fold.
+def _folds(distances, mixtures):
+    """A fold for each row by the rank of its squared distance from the mean.
 
-    With random mixtures of the entries as keys the folds are balanced along a random direction;
-    a row that is repeated, or that has a weight, is never held out from itself.
+    So the folds are alike in how far out their rows lie, and do not depend on the order of rows,
+    columns or axes. Rows at equal distances are told apart by a random mixture of their entries;
+    equal rows share their fold, so that one that is repeated, or that has a weight, is never
+    held out from itself.
     """
-    keys = np.ravel(keys).astype(float)
-    scale = np.abs(keys - np.median(keys)).max() or 1.0
-    _, ranks = np.unique(np.round(keys / scale, 9), return_inverse=True)
+    keys = [_rounded(mixtures), _rounded(distances)]
+    order = np.lexsort(keys)
+    is_new = np.any([np.diff(key[order], prepend=np.nan) != 0 for key in keys], axis=0)
+    ranks = np.empty(len(order), dtype=int)
+    ranks[order] = np.cumsum(is_new) - 1
     return ranks % min(FOLDS, ranks.max() + 1)
+
+
+def _rounded(values):
+    """Values without the digits that sums in another order change."""
+    values = np.ravel(values).astype(float)
+    return np.round(values / (np.abs(values - np.median(values)).max() or 1.0), 9)
 
 
 def _most(shape, folds):

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gnomon.inference.loop import Run, iterate
-from gnomon.linalg.data import center, check_spread, has_gaps, weighted
+from gnomon.linalg.data import as_data, center, check_spread, has_gaps, weighted
+from gnomon.linalg.solve import threads_for
 from gnomon.models.gaussian import bayesian, dimension, em, gaps, patterns, ppca
 from gnomon.stats.gaussian import View
 
@@ -56,7 +57,7 @@ class PpcaFit(NamedTuple):
 def fit(problem: Problem, settings: Settings, loop) -> PpcaFit:
     """The maximum of the likelihood, or of a bound on the evidence, of all that is observed."""
     # Numbers out of range are found by what they lead to, and named.
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"), threads_for(as_data(problem.X)):
         if settings.prior is not None:
             return _fit_evidence(problem, settings, loop)
         if has_gaps(problem.X):
@@ -72,7 +73,7 @@ def _fit_complete(problem, settings, loop):
     if not isinstance(n_components, Integral):
         check_spread(centered.squared_norm, data.dtype)
     if n_components == "auto":
-        curve = dimension.held_out_curve(data, spectrum_of, settings.rng)
+        curve = dimension.held_out_curve(data, centered, spectrum_of, settings.rng)
     q = _size(n_components, curve, partial(dimension.explained, centered, spectrum_of), data.shape)
     if settings.solver == "em":
         return _fit_em(mean, centered, q, settings, loop)._replace(curve=curve)

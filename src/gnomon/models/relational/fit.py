@@ -25,7 +25,7 @@ from gnomon.inference.loop import Run, iterate
 from gnomon.linalg import graph
 from gnomon.linalg.data import as_data, center, check_spread, has_gaps
 from gnomon.linalg.mixed import Mixed
-from gnomon.linalg.solve import fix_signs, one_thread
+from gnomon.linalg.solve import fix_signs, one_thread, threads_for
 from gnomon.models.gaussian import bayesian, patterns, ppca
 from gnomon.models.gaussian import fit as gaussian_fit
 from gnomon.models.gaussian import gaps as gaussian_gaps
@@ -93,9 +93,10 @@ class PrpcaFit(NamedTuple):
 
 def fit(problem: Problem, settings: Settings, loop) -> PrpcaFit:
     """The fit of the relation asked for, or PPCA without links."""
-    if problem.A is None and problem.Delta is None:
-        return _fit_alone(problem.X, settings, loop)
-    return FITS[settings.relation](problem, settings, loop)
+    with threads_for(as_data(problem.X)):
+        if problem.A is None and problem.Delta is None:
+            return _fit_alone(problem.X, settings, loop)
+        return FITS[settings.relation](problem, settings, loop)
 
 
 def _fit_auto(problem, settings, loop):

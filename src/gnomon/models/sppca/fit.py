@@ -18,8 +18,17 @@ import numpy as np
 from gnomon.inference.loop import Method, Run
 from gnomon.inference.subspace import EXTRA
 from gnomon.linalg import eigen
-from gnomon.linalg.data import Data, Matrix, Weighted, center, check_spread, has_gaps, weighted
-from gnomon.linalg.solve import Cholesky
+from gnomon.linalg.data import (
+    Data,
+    Matrix,
+    Weighted,
+    as_data,
+    center,
+    check_spread,
+    has_gaps,
+    weighted,
+)
+from gnomon.linalg.solve import Cholesky, threads_for
 from gnomon.models.gaussian import em as gaussian_em
 from gnomon.models.sppca import fit_by_products, gaps, probit
 from gnomon.models.sppca.em import canonical, maximise
@@ -124,17 +133,21 @@ class _Maximum(NamedTuple):
 
 def fit(problem: Problem, settings: Settings, loop) -> SppcaFit:
     """The maximum of the likelihood of all that is observed."""
-    if has_gaps(problem.X):
-        mean, found = _with_gaps(problem, settings, loop)
-    else:
-        mean, X = center(weighted(problem.X, problem.weights))
-        solve = _by_probit if _is_probit(problem, settings) else _by_route
-        found = solve(X, problem, settings, loop)
+    with threads_for(as_data(problem.X)):
+        mean, found = _solved(problem, settings, loop)
     run, basis, floored, n_passes, log_likelihood = found
     fitted = from_likelihood(mean, canonical(run.state, basis), settings.scale == "energy")
     return fitted._replace(
         run=run, n_passes=n_passes, log_likelihood=log_likelihood, at_floor=floored
     )
+
+
+def _solved(problem, settings, loop):
+    if has_gaps(problem.X):
+        return _with_gaps(problem, settings, loop)
+    mean, X = center(weighted(problem.X, problem.weights))
+    solve = _by_probit if _is_probit(problem, settings) else _by_route
+    return mean, solve(X, problem, settings, loop)
 
 
 def _is_probit(problem, settings):

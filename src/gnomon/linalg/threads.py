@@ -1,0 +1,83 @@
+"""Products of parts of the rows on several threads, with the results of one.
+
+NumPy and SciPy let other threads run while they multiply. Parts are those of one thread, and
+what they give comes back in their order, so that sums have the same digits whatever the number
+of threads. BLAS has one thread meanwhile: a thread of ours for each core is enough.
+
+Threads are as many as the process may use (affinity and the limits of a container, by joblib),
+and as BLAS was allowed: whoever limits BLAS, as joblib does for its workers, limits these. They
+serve one caller at a time; another one, of a pool of its own, works on its own thread.
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
+from typing import Any
+
+from joblib import cpu_count
+
+from gnomon.linalg.solve import one_thread
+
+# Multiplications from which other threads are woken: fewer take about as long as waking them.
+LEAST_WORK = 2**23
+
+
+class _Threads:
+    """Threads that wait for work, made when there is some."""
+
+    def __init__(self):
+        self.taken = Lock()
+        self._pool: ThreadPoolExecutor | None = None
+        self._size = 0
+
+    def pool(self, size) -> ThreadPoolExecutor:
+        """So many threads."""
+        if self._pool is None or self._size != size:
+            if self._pool is not None:
+                self._pool.shutdown(wait=False)
+            self._pool, self._size = ThreadPoolExecutor(size, "gnomon"), size
+        return self._pool
+
+
+_threads = _Threads()
+
+
+def _forget_threads():
+    """In a fork there are no threads but the one that forked."""
+    global _threads
+    _threads = _Threads()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_threads)
+
+
+def n_threads() -> int:
+    """Threads that products may have: cores of the process, and what BLAS was allowed."""
+    return max(1, min(cpu_count(), one_thread.allowed()))
+
+
+def in_order(function: Callable, parts: Sequence, work: float) -> Iterator[Any]:
+    """``function(part)`` for every part, in their order; ``work`` is their multiplications."""
+    size, threads = n_threads() if work >= LEAST_WORK and len(parts) > 1 else 1, _threads
+    if size == 1 or not threads.taken.acquire(blocking=False):
+        yield from map(function, parts)
+        return
+    try:
+        with one_thread:
+            yield from _ahead(threads.pool(size).submit, function, parts, 2 * size)
+    finally:
+        threads.taken.release()
+
+
+def _ahead(submit, function, parts, most):
+    """Results in order, with at most so many parts begun and not yet taken."""
+    waiting: deque = deque()
+    for part in parts:
+        waiting.append(submit(function, part))
+        if len(waiting) > most:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
