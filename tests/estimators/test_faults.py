@@ -10,10 +10,9 @@ from multiprocessing import get_context
 import numpy as np
 import pytest
 from every import DEFAULTS, VARIANTS, fit, fit_and_say, outcome, outputs, rows
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 from sklearn.base import clone
 
-from gnomon import PPCA
 from gnomon.inference.callbacks import Checkpoint
 
 X, CLASSES = rows()
@@ -104,32 +103,3 @@ def test_other_processes_say_the_same_to_the_bit(way):
     with ProcessPoolExecutor(1, mp_context=get_context(way)) as pool:
         for name, found in zip(DEFAULTS, pool.map(fit_and_say, DEFAULTS), strict=True):
             assert_array_equal(found, fit_and_say(name))
-
-
-@pytest.mark.slow
-def test_a_worker_that_is_lost_changes_nothing():
-    """The scheduler runs its tasks elsewhere; a partial sum is never taken for the whole."""
-    distributed = pytest.importorskip("distributed")
-    dask_array = pytest.importorskip("dask.array")
-    # An array that the client made is with the scheduler, so that no worker takes it away.
-    parts = dask_array.from_array(X, chunks=(9, X.shape[1]))
-    whole = PPCA(2, solver="em", tol=1e-9)
-    expected = outcome(fit(clone(whole), parts, {}), X)
-    with (
-        distributed.LocalCluster(
-            n_workers=3, threads_per_worker=1, dashboard_address=None
-        ) as cluster,
-        distributed.Client(cluster),
-    ):
-        lost = next(iter(cluster.workers.values())).pid
-
-        def lose(n_iter, state, objective):
-            if n_iter == 2:
-                os.kill(lost, signal.SIGKILL)
-
-        model = clone(whole).set_params(callback=lose)
-        found = outcome(fit(model, parts, {}), X)
-    assert model.n_iter_ > 3
-    assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
-    with pytest.raises(ProcessLookupError):
-        os.kill(lost, 0)

@@ -154,6 +154,12 @@ def test_a_growing_subspace_leaves_coordinates_where_rows_are(results, rng):
     assert max(entries(parts) for parts in results[1:]) <= 12 * (300 + 9)
 
 
+@pytest.mark.parametrize("m", [1, 7, 8, 9, 17, 65])
+def test_every_chunk_is_in_the_tree(m):
+    data = from_dask(da.from_array(2.0 ** np.arange(m)[:, None], chunks=1))
+    assert data.reduced(operator.methodcaller("column_sums")) == 2.0**m - 1
+
+
 def test_parts_are_joined_as_they_are_asked_to_be(X):
     data = from_dask(da.from_array(X, chunks=(3, 10)))
     top = data.reduced(operator.methodcaller("row_squared_norms"), join=np.union1d)
