@@ -51,12 +51,16 @@ class Scaled(Data):
 
 
 class Columns(NamedTuple):
-    """Means and standard deviations of the columns, which of them vary, and X less the means."""
+    """Means and standard deviations of the columns, which of them vary, and X less the means.
+
+    ``kurtosis`` is the mean fourth power of each column in units of its deviation, 0 without one.
+    """
 
     mean: np.ndarray
     sd: np.ndarray
     varying: np.ndarray
     centered: Data
+    kurtosis: np.ndarray
 
 
 def column_statistics(X: Data, weights=None) -> Columns:
@@ -64,8 +68,8 @@ def column_statistics(X: Data, weights=None) -> Columns:
     weights = np.ones(X.shape[0]) if weights is None else weights
     mean, centered = center(Weighted(X, weights)) if np.ptp(weights) else center(X)
     centered = centered.X if isinstance(centered, Weighted) else centered
-    sd, about = column_deviations(centered, weights)
-    return Columns(mean, sd, varies(about, mean, X.dtype), centered)
+    sd, about, kurtosis = column_spread(centered, weights)
+    return Columns(mean, sd, varies(about, mean, X.dtype), centered, kurtosis)
 
 
 class Standard(NamedTuple):
@@ -84,10 +88,9 @@ def standardize(X: Data, weights, *, by_column: bool) -> Standard:
     all. With more columns than rows it is the eigenvalues of the covariance that are not zero
     that have mean 1. Columns that do not vary, but for rounding, have the factor zero.
     """
-    mean, sd, varying, centered = column_statistics(X, weights)
+    mean, sd, varying, centered, kurtosis = column_statistics(X, weights)
     unit = np.where(varying, sd, 1.0)
     if by_column:
-        kurtosis = column_kurtosis(centered, unit, weights)
         scale = unit * np.sqrt(np.maximum(kurtosis / RARE, 1.0))
     else:
         scale = np.full(len(unit), unit.max(where=varying, initial=0.0) or 1.0)
@@ -113,65 +116,63 @@ def row_space(X: Data) -> RowSpace:
     return RowSpace(U[:, kept] * roots, U[:, kept] / roots)
 
 
-def column_deviations(X: Data, weights) -> tuple[np.ndarray, np.ndarray]:
-    """Root mean squares of the columns (d,) in float64, and deviations from their own means.
+class Spread(NamedTuple):
+    """Root mean squares of centred columns (d,), deviations from their own means, kurtosis."""
 
-    X is centred, so that both agree but for the rounding of the means, which grows with the
-    rows: only the latter are zero for a constant column. ``weights`` (n,) count rows.
+    sd: np.ndarray
+    about: np.ndarray
+    kurtosis: np.ndarray
+
+
+def column_spread(X: Data, weights) -> Spread:
+    """How the columns of X spread, in float64 and one pass over the rows; ``weights`` count them.
+
+    X is centred, so that both deviations agree but for the rounding of the means, which grows
+    with the rows: only those from their own means are zero for a constant column.
     """
     if X.is_sparse and isinstance(X, Centered) and isinstance(X.X, Matrix):
-        unit, sums, squares = _sparse_sums(X.X.X, X.mean.astype(float), weights)
+        unit, sums = _sparse_sums(X.X.X, X.mean.astype(float), weights)
     else:
-        unit, sums, squares = _dense_sums(X, weights)
-    mean, square = sums / weights.sum(), squares / weights.sum()
-    return unit * np.sqrt(square), unit * np.sqrt(np.maximum(square - mean**2, 0.0))
+        unit, sums = _dense_sums(X, weights)
+    mean, square, fourth = sums / weights.sum()
+    own = np.maximum(square - mean**2, 0.0)
+    kurtosis = fourth / np.where(square > 0, square, 1.0) ** 2
+    return Spread(unit * np.sqrt(square), unit * np.sqrt(own), kurtosis)
+
+
+# Powers of the entries that spread is told by.
+POWERS = np.array([1, 2, 4])[:, None]
 
 
 def _dense_sums(X, weights):
-    """Largest entries of the columns, and weighted sums of entries and squares in these units.
+    """Largest entries of the columns, and weighted sums of entries, squares and fourth powers.
 
-    So no square overflows or vanishes, whatever the scale of the data.
+    These are in units of the largest, which grow on the way: so no power overflows or vanishes,
+    whatever the scale of the data.
     """
-    top = np.zeros(X.n_features)
-    for block in X.dense_blocks():
-        np.maximum(top, np.abs(block).max(axis=0, initial=0), out=top)
-    unit = np.where(top > 0, top, 1.0)
-    sums, squares = np.zeros(X.n_features), np.zeros(X.n_features)
+    top, sums = np.zeros(X.n_features), np.zeros((3, X.n_features))
     for rows, block in placed(X.dense_blocks()):
+        before, top = top, np.maximum(top, np.abs(block).max(axis=0, initial=0))
+        unit = np.where(top > 0, top, 1.0)
+        sums *= (before / unit) ** POWERS
         scaled = block / unit
-        sums += weights[rows] @ scaled
-        squares += weights[rows] @ scaled**2
-    return top, sums, squares
-
-
-def column_kurtosis(X: Data, spread, weights) -> np.ndarray:
-    """Mean fourth powers of the columns (d,) in units of their spread; X is centred."""
-    if X.is_sparse and isinstance(X, Centered) and isinstance(X.X, Matrix):
-        total = _sparse_fourth_powers(X.X.X, X.mean.astype(float), spread, weights)
-        return total / weights.sum()
-    total = np.zeros(X.n_features)
-    for rows, block in placed(X.dense_blocks()):
-        squares = (block / spread) ** 2
-        total += weights[rows] @ squares**2
-    return total / weights.sum()
-
-
-def _sparse_fourth_powers(X, mean, spread, weights):
-    """Weighted sum of ((x - mu) / s)^4 down the columns, at the cost of the stored entries."""
-    stored = X.tocoo()
-    rows, columns = stored.coords
-    powers = ((stored.data - mean[columns]) / spread[columns]) ** 4
-    inside = np.bincount(columns, weights[rows] * powers, len(mean))
-    elsewhere = weights.sum() - np.bincount(columns, weights[rows], len(mean))
-    return inside + elsewhere * (mean / spread) ** 4
+        squares = scaled**2
+        sums += [weights[rows] @ part for part in (scaled, squares, squares**2)]
+    return top, sums
 
 
 def _sparse_sums(X, mean, weights):
-    """The same sums of x - mu, without units, at the cost of the stored entries."""
+    """The same of x - mu, in units of the largest, at the cost of the stored entries."""
     stored = X.tocoo()
     rows, columns = stored.coords
     gaps, counts = stored.data - mean[columns], weights[rows]
-    elsewhere = weights.sum() - np.bincount(columns, counts, len(mean))
-    sums = np.bincount(columns, counts * gaps, len(mean)) - elsewhere * mean
-    squares = np.bincount(columns, counts * gaps**2, len(mean)) + elsewhere * mean**2
-    return np.ones(len(mean)), sums, squares
+    top = np.abs(mean)
+    np.maximum.at(top, columns, np.abs(gaps))
+    unit = np.where(top > 0, top, 1.0)
+    gaps, elsewhere = gaps / unit[columns], weights.sum() - _sums(columns, counts, len(mean))
+    inside = [_sums(columns, counts * gaps**power, len(mean)) for power in POWERS[:, 0]]
+    return top, np.array(inside) + elsewhere * (-mean / unit) ** POWERS
+
+
+def _sums(columns, values, d):
+    return np.bincount(columns, values, d)
