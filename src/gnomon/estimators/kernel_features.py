@@ -70,6 +70,13 @@ class MeasuredByKernel(TakesRows, ClassNamePrefixFeaturesOutMixin, TransformerMi
         landmarks = getattr(self, "landmarks_", None)
         return kernel.with_landmarks(X, self.landmark_indices_, landmarks)
 
+    def _kernel_product(self, X, coef):
+        """The kernel of rows with the landmarks times coef (m, k), some rows at a time."""
+        if self.kernel == "precomputed" or (sparse.issparse(X) and not isinstance(X, Data)):
+            return self._kernel_with_landmarks(X) @ coef
+        none = kernels.FeatureMap(coef, np.zeros(coef.shape[1]))
+        return kernels.Mapped(as_data(X), self._kernel_with_landmarks, none).as_array()
+
 
 class KernelFeatures(MeasuredByKernel):
     """Features whose products are the values of a kernel, centred on the rows of the fit.
@@ -174,8 +181,13 @@ class KernelFeatures(MeasuredByKernel):
         -------
         self : KernelFeatures
         """
-        self.fit_transform(X)
+        self._fit(X)
         return self
+
+    def _fit(self, X):
+        self._check_parameters()
+        X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
+        return self._learn(X, repeatable(self.random_state)).F, X.dtype
 
     def fit_transform(self, X: RowsLike, y: OutputsLike = None) -> np.ndarray:
         """Find the features of the rows, and return them.
@@ -189,9 +201,8 @@ class KernelFeatures(MeasuredByKernel):
         -------
         F : ndarray of shape (n_samples, n_features_out)
         """
-        self._check_parameters()
-        X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
-        return self._learn(X, repeatable(self.random_state)).F.astype(X.dtype, copy=False)
+        F, dtype = self._fit(X)
+        return F.as_array().astype(dtype, copy=False)
 
     def transform(self, X: RowsLike) -> np.ndarray:
         """Features of every row.
@@ -206,9 +217,7 @@ class KernelFeatures(MeasuredByKernel):
         F : ndarray of shape (n_samples, n_features_out)
         """
         X = self._read(X)
-        found = kernels.FeatureMap(self.basis_, self.offset_)
-        F = kernels.features(found, self._kernel_with_landmarks(X))
-        return F.astype(X.dtype, copy=False)
+        return (self._kernel_product(X, self.basis_) - self.offset_).astype(X.dtype, copy=False)
 
     @property
     def _n_features_out(self):
@@ -233,8 +242,6 @@ class KernelFeatures(MeasuredByKernel):
         self.landmark_indices_ = kernels.choose_landmarks(X.shape[0], self.n_landmarks, rng)
         if self.kernel == "precomputed":
             _check_square(X)
-        else:
-            self.landmarks_ = take_rows(X, self.landmark_indices_)
         try:
             # Numbers out of range are found by what they lead to, and named.
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -248,11 +255,19 @@ class KernelFeatures(MeasuredByKernel):
 
     def _find(self, X, most, weights):
         """The features by the kernel at its width."""
-        if self.kernel in WITH_GAMMA:
+        if isinstance(X, Data) and self.kernel == "rbf" and self.gamma is None:
+            found = kernels.landmarks_and_gamma(X, self.landmark_indices_, weights)
+            self.landmarks_, self.gamma_ = found
+        elif self.kernel != "precomputed":
+            self.landmarks_ = take_rows(X, self.landmark_indices_)
+        if self.kernel in WITH_GAMMA and not hasattr(self, "gamma_"):
             rows = weighted(X, weights)
             self.gamma_ = float(self.gamma or kernels.default_gamma(self.kernel, rows))
-        K = self._kernel_with_landmarks(X)
-        return kernels.fit_features(K, self.landmark_indices_, most, weights)
+        index, many = self.landmark_indices_, self.kernel != "precomputed"
+        if many and len(index) < X.shape[0] and len(index) * X.shape[0] > kernels.KEPT_ENTRIES:
+            K = self._kernel_with_landmarks(self.landmarks_)
+            return kernels.map_features(as_data(X), self._kernel_with_landmarks, K, weights)
+        return kernels.fit_features(self._kernel_with_landmarks(X), index, most, weights)
 
 
 def _check_square(X):

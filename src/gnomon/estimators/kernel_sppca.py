@@ -26,6 +26,7 @@ from gnomon.estimators.links import TakesLinks
 from gnomon.estimators.selection import ChoosesSize
 from gnomon.linalg.data import Matrix, center, has_gaps, weighted
 from gnomon.models.gaussian import filling
+from gnomon.models.kernel import Mapped
 from gnomon.models.sppca import fit as likelihood
 from gnomon.models.sppca import predict
 from gnomon.models.sppca.statistics import State
@@ -298,8 +299,8 @@ class KernelSPPCA(
         T : ndarray of shape (n_samples, n_components)
         """
         X = self._read(X, links, sample_index)
-        K, dtype = self._kernel_with_landmarks(X), X.dtype
-        return (K @ self.dual_components_ - self.dual_offset_).astype(dtype, copy=False)
+        T = self._kernel_product(X, self.dual_components_) - self.dual_offset_
+        return T.astype(X.dtype, copy=False)
 
     def posterior(
         self,
@@ -335,8 +336,8 @@ class KernelSPPCA(
         """
         X = self._read(X, links, sample_index)
         Y, observed = self._read_outputs(y, X.shape[0])
-        model, K = self._fitted(), self._kernel_with_landmarks(X)
-        mean = np.asarray(K @ self.dual_components_ - self.dual_offset_, dtype=float)
+        model, T = self._fitted(), self._kernel_product(X, self.dual_components_)
+        mean = np.asarray(T - self.dual_offset_, dtype=float)
         covariance = predict.coordinate_covariance(model) + self._gap_moments(
             X, self.dual_components_
         )
@@ -369,7 +370,7 @@ class KernelSPPCA(
         """
         X = self._read(X)
         self._refuse_linked("score_samples")
-        F = self._kernel_with_landmarks(X) @ self.kernel_basis_[1:] - self.kernel_basis_[0]
+        F = self._kernel_product(X, self.kernel_basis_[1:]) - self.kernel_basis_[0]
         return gaussian.log_density(Matrix(F), self.kernel_components_.T, self.noise_variance_)
 
     def inverse_transform(self, Z: RowsLike) -> np.ndarray:
@@ -473,7 +474,9 @@ class KernelSPPCA(
 
     def _keep_head(self, features, fitted, F, problem):
         """The head in terms of the kernel with the landmarks."""
-        self._teach_head(fitted, problem.labels, lambda rows, wide: F[rows] @ wide, problem.weights)
+        self._teach_head(
+            fitted, problem.labels, lambda rows, wide: F.rows(rows) @ wide, problem.weights
+        )
         if self.class_head_ is not None:
             coef, intercept, say = self.class_head_
             in_kernel = features.basis_ @ coef, intercept - features.offset_ @ coef
@@ -516,14 +519,15 @@ class KernelSPPCA(
         return self.score_samples(X)
 
     def _placed(self, X, coef=None):
-        K = self._kernel_with_landmarks(X)
-        mean, covariances = K @ self.dual_coef_ + self.target_mean_, self.target_covariance_[None]
-        pattern = np.zeros(len(K), dtype=int)
+        c = self.dual_coef_.shape[1]
+        both = self.dual_coef_ if coef is None else np.hstack([self.dual_coef_, coef])
+        found, covariances = self._kernel_product(X, both), self.target_covariance_[None]
+        pattern = np.zeros(len(found), dtype=int)
         if has_gaps(X):
             more = self._gap_moments(X, self.dual_coef_)
-            covariances, pattern = covariances + more, np.arange(len(K))
-        given = predict.Given(mean, covariances, pattern)
-        return given, None if coef is None else K @ coef
+            covariances, pattern = covariances + more, np.arange(len(found))
+        given = predict.Given(found[:, :c] + self.target_mean_, covariances, pattern)
+        return given, None if coef is None else found[:, c:]
 
     def _gap_moments(self, X, coef):
         """Second moments (n, k, k) of K coef over draws of what rows miss, about the filled."""
@@ -532,19 +536,22 @@ class KernelSPPCA(
         if has_gaps(X):
             rows = np.flatnonzero(np.isnan(X).any(axis=1))
             drawn = filling.draws(self._filling(), X[rows], N_DRAWS, np.random.default_rng(0))
-            center = self._kernel_with_landmarks(X[rows]) @ coef
-            values = (self._kernel_with_landmarks(part) @ coef for part in drawn)
+            center = self._kernel_product(X[rows], coef)
+            values = (self._kernel_product(part, coef) for part in drawn)
             total[rows] = filling.second_moments(values, center)
         return total
 
 
 def _space(learnt, q, rng, weights):
     """The leading features as a principal space; exact ones are principal already."""
-    data = Matrix(learnt.F)
+    data, mean = learnt.F, np.zeros(learnt.F.n_features)
+    if isinstance(data, Mapped):
+        space = principal_space(mean, data, n_directions(q), rng, way="moments")
+        return space._replace(weights=weights)
     if learnt.energies is None:
         return principal_space(*center(weighted(data, weights)), n_directions(q), rng, leading=q)
     n, rank = learnt.F.shape
     n = n if weights is None else weights.sum()
     axes, variances = np.eye(rank, min(rank, n_directions(q))), learnt.energies / n
     variances = variances[: axes.shape[1]]
-    return PrincipalSpace(np.zeros(rank), data, axes, variances, learnt.total / n, weights)
+    return PrincipalSpace(mean, data, axes, variances, learnt.total / n, weights)
