@@ -48,6 +48,11 @@ class Data(LinearOperator):
         return False
 
     @property
+    def has_gaps(self) -> bool:
+        """Whether NaN marks missing values in the rows."""
+        return False
+
+    @property
     def squared_norm(self) -> float:
         """Sum of all squared entries, in float64."""
         return float(self.row_squared_norms().sum())
@@ -307,7 +312,9 @@ def center(X: Data) -> tuple[np.ndarray, Data]:
 
 
 def has_gaps(X) -> bool:
-    """Whether an array has missing values; sparse arrays and operators have none."""
+    """Whether rows have missing values, which sparse arrays have not."""
+    if isinstance(X, Data):
+        return X.has_gaps
     if not isinstance(X, np.ndarray):
         return False
     # One number that NaN spreads to, without a mask of the size of X.
