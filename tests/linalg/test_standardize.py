@@ -6,8 +6,7 @@ from scipy import sparse
 from gnomon.linalg.data import Centered, Matrix, Scaled, as_data
 from gnomon.linalg.standardize import (
     RARE,
-    column_deviations,
-    column_kurtosis,
+    column_spread,
     column_statistics,
     row_space,
     standardize,
@@ -34,7 +33,7 @@ def test_products_are_those_of_the_scaled_matrix(X, rng, store):
 def test_spread_is_the_standard_deviation_at_any_scale(rng, scale):
     X = rng.standard_normal((50, 3))
     data = Centered(Matrix(scale * X), scale * X.mean(axis=0))
-    assert_allclose(column_deviations(data, np.ones(50))[0], scale * X.std(axis=0), rtol=1e-12)
+    assert_allclose(column_spread(data, np.ones(50)).sd, scale * X.std(axis=0), rtol=1e-12)
 
 
 def test_spread_of_sparse_data_counts_the_zeros(rng):
@@ -44,7 +43,7 @@ def test_spread_of_sparse_data_counts_the_zeros(rng):
     expected = np.sqrt(w @ (X - mean) ** 2 / w.sum())
     data = Centered(Matrix(sparse.csr_array(X)), mean)
     assert data.is_sparse
-    assert_allclose(column_deviations(data, w)[0], expected)
+    assert_allclose(column_spread(data, w).sd, expected)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -67,7 +66,7 @@ def test_kurtosis_is_the_mean_fourth_power(rng, store):
     spread = np.sqrt(w @ (X - mean) ** 2 / w.sum())
     data = Centered(Matrix(store(X)), mean)
     expected = w @ ((X - mean) / spread) ** 4 / w.sum()
-    assert_allclose(column_kurtosis(data, spread, w), expected)
+    assert_allclose(column_spread(data, w).kurtosis, expected)
 
 
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])

@@ -1,3 +1,6 @@
+from functools import partial
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -5,7 +8,8 @@ from scipy import sparse
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
 from gnomon.exceptions import NumericalError
-from gnomon.linalg.data import Matrix
+from gnomon.linalg.blocks import Blocks, from_loaders
+from gnomon.linalg.data import Matrix, Weighted
 from gnomon.models import kernel as kernels
 from gnomon.models.kernel import (
     choose_landmarks,
@@ -14,6 +18,8 @@ from gnomon.models.kernel import (
     far_mean,
     features,
     fit_features,
+    landmarks_and_gamma,
+    map_features,
     nystrom_map,
 )
 
@@ -120,11 +126,11 @@ def test_features_of_the_rows_are_those_of_their_map(rows):
     X, _ = rows
     K, some = rbf_kernel(X), np.array([2, 5, 11, 20])
     whole, part = fit_features(K, np.arange(30)), fit_features(K[:, some], some)
-    assert_allclose(whole.F, features(whole.map, K), atol=1e-6)
-    assert_allclose(np.sum(whole.F**2, axis=0), whole.energies)
+    assert_allclose(whole.F.X, features(whole.map, K), atol=1e-6)
+    assert_allclose(np.sum(whole.F.X**2, axis=0), whole.energies)
     assert part.energies is None
-    assert_allclose(part.F, features(part.map, K[:, some]))
-    assert_allclose(part.F.mean(axis=0), 0, atol=1e-12)
+    assert_allclose(part.F.X, features(part.map, K[:, some]))
+    assert_allclose(part.F.X.mean(axis=0), 0, atol=1e-12)
 
 
 def test_rows_far_from_the_origin_have_a_mean_to_be_taken_off(rows):
@@ -141,5 +147,43 @@ def test_leading_features_are_those_of_all_and_the_energy_is_whole(rng):
     everything, some = (fit_features(K, np.arange(40), most) for most in (None, 5))
     assert some.F.shape == (40, 5)
     assert_allclose(some.energies, everything.energies[:5])
-    assert_allclose(some.F, everything.F[:, :5], atol=1e-9)
+    assert_allclose(some.F.X, everything.F.X[:, :5], atol=1e-9)
     assert_allclose(some.total, everything.total, rtol=1e-6)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_features_that_are_found_anew_are_those_that_are_kept(rng, weighted):
+    """In blocks and about the mean of the landmarks, with rows far from the origin."""
+    X, index = rng.standard_normal((500, 4)) + 3, np.sort(rng.choice(500, 20, replace=False))
+    w = rng.uniform(0.5, 2, 500) if weighted else None
+    kept = fit_features(rbf(X, X[index]), index, weights=w)
+    blocks = Blocks([Matrix(part) for part in np.split(X, [1, 8, 8, 300])])
+    values = partial(rbf, B=X[index])
+    anew = map_features(blocks, values, rbf(X[index], X[index]), w)
+    assert_allclose(anew.map.offset, kept.map.offset, atol=1e-10)
+    assert_allclose(anew.F.as_array(), kept.F.X, atol=1e-10)
+    F = kept.F.X * (1 if w is None else np.sqrt(w)[:, None])
+    assert_allclose(anew.F.gram(), F.T @ F, atol=1e-8)
+    assert_allclose(anew.total, kept.total)
+    B, Z = rng.standard_normal((kept.F.shape[1], 2)), rng.standard_normal((500, 2))
+    assert_allclose(anew.F @ B, kept.F.X @ B, atol=1e-9)
+    assert_allclose(anew.F.T @ Z, kept.F.X.T @ Z, atol=1e-9)
+    assert_allclose(anew.F.rows([3, 400]).as_array(), kept.F.X[[3, 400]], atol=1e-10)
+
+
+def test_landmarks_and_width_of_rows_in_blocks_come_in_one_pass(rng):
+    X, index = 1e6 + rng.standard_normal((300, 3)), np.array([0, 7, 8, 250])
+    w = rng.uniform(0.5, 2, 300)
+    reads = []
+    parts = [0, 1, 8, 8, 200, 300]
+    loaders = [partial(lambda a, b: reads.append(a) or X[a:b], a, b) for a, b in pairwise(parts)]
+    blocks = from_loaders(loaders)
+    reads.clear()
+    landmarks, gamma = landmarks_and_gamma(blocks, index, w)
+    assert_allclose(landmarks, X[index])
+    assert_allclose(gamma, default_gamma("rbf", Weighted(Matrix(X), w)), rtol=1e-8)
+    assert reads == [0, 1, 8, 200]
+
+
+def rbf(A, B):
+    return np.exp(-np.sum((A[:, None] - B) ** 2, axis=2) / 8)

@@ -13,7 +13,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array, check_is_fitted, check_random_state, validate_data
 
-from gnomon.linalg.data import Data, has_gaps
+from gnomon.linalg.blocks import KEPT_ENTRIES
+from gnomon.linalg.data import Data, Matrix, has_gaps
 from gnomon.linalg.distributed import from_dask, is_dask, lazily, with_lengths
 from gnomon.linalg.foreign import in_form_of, in_memory, opened
 from gnomon.models.gaussian import filling
@@ -86,7 +87,7 @@ def read_data(estimator, X, *, fitting, allow_nan=True, accept_sparse=True, min_
         forget_fit(estimator)
     X = X if _is_here(X) else _read_elsewhere(estimator, X, fitting)
     if isinstance(X, Data):
-        return _read_operator(estimator, X, fitting)
+        return _read_operator(estimator, X, fitting, allow_nan)
     if isinstance(X, np.ma.MaskedArray):
         X = np.ma.filled(X.astype(float), np.nan)
     X = validate_data(
@@ -148,7 +149,7 @@ def _read_elsewhere(estimator, X, fitting):
     return rows
 
 
-def _read_operator(estimator, X, fitting):
+def _read_operator(estimator, X, fitting, allow_nan):
     if fitting:
         estimator.n_features_in_ = X.shape[1]
     elif X.shape[1] != estimator.n_features_in_:
@@ -156,7 +157,24 @@ def _read_operator(estimator, X, fitting):
             f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input"
         )
-    return X
+    return _read_gaps(estimator, X, fitting, allow_nan) if X.has_gaps else X
+
+
+def _read_gaps(estimator, X, fitting, allow_nan):
+    """Rows in blocks that have gaps: in memory where they are few, else where a fit takes them."""
+    if not allow_nan:
+        raise ValueError("Input X contains NaN.")
+    kept = X.kept_in_memory()
+    if isinstance(kept, Matrix):
+        return kept.X
+    if fitting and getattr(estimator, "_fits_gaps_in_blocks", False):
+        return X
+    raise ValueError(
+        f"X has missing values and {count(X.shape[0] * X.shape[1], 'entry', 'entries')} in blocks, "
+        f"{KEPT_ENTRIES:,} of which are kept in memory; with more, missing values are accepted in "
+        "fit by PPCA with a number of components and by SPPCA with supervision='likelihood', and "
+        "after it by gnomon.transform_blocks. Fill them by impute of PPCA for other models"
+    )
 
 
 def by_rows(method: Method) -> Method:

@@ -72,6 +72,13 @@ class MeasuredByKernel(TakesRows, ClassNamePrefixFeaturesOutMixin, TransformerMi
         landmarks = getattr(self, "landmarks_", None)
         return kernel.with_landmarks(X, self.landmark_indices_, landmarks)
 
+    def _kernel_product(self, X, coef):
+        """The kernel of rows with the landmarks times coef (m, k), some rows at a time."""
+        if self.kernel == "precomputed" or (sparse.issparse(X) and not isinstance(X, Data)):
+            return self._kernel_with_landmarks(X) @ coef
+        none = kernels.FeatureMap(coef, np.zeros(coef.shape[1]))
+        return kernels.Mapped(as_data(X), self._kernel_with_landmarks, none).as_array()
+
 
 class KernelFeatures(MeasuredByKernel):
     """Features whose products are the values of a kernel, centred on the rows of the fit.
@@ -179,6 +186,11 @@ class KernelFeatures(MeasuredByKernel):
         self._fit(X)
         return self
 
+    def _fit(self, X):
+        self._check_parameters()
+        X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
+        return self._learn(X, repeatable(self.random_state)).F, X.dtype
+
     def fit_transform(self, X: RowsLike, y: OutputsLike = None) -> np.ndarray:
         """Find the features of the rows, and return them.
 
@@ -191,16 +203,10 @@ class KernelFeatures(MeasuredByKernel):
         -------
         F : ndarray of shape (n_samples, n_features_out)
         """
-        dtype, F = self._fit(X)
-        return (
-            self.transform(X) if isinstance(F, Data) else in_form_of(X, F.astype(dtype, copy=False))
-        )
-
-    def _fit(self, X):
-        """The type of the rows and their features."""
-        self._check_parameters()
-        X = read_data(self, X, fitting=True, allow_nan=False, min_samples=2)
-        return X.dtype, self._learn(X, repeatable(self.random_state)).F
+        F, dtype = self._fit(X)
+        if F.is_elsewhere:
+            return self.transform(X)
+        return in_form_of(X, F.as_array().astype(dtype, copy=False))
 
     @by_rows
     def transform(self, X: RowsLike) -> np.ndarray:
@@ -216,9 +222,7 @@ class KernelFeatures(MeasuredByKernel):
         F : ndarray of shape (n_samples, n_features_out)
         """
         X = self._read(X)
-        found = kernels.FeatureMap(self.basis_, self.offset_)
-        F = kernels.features(found, self._kernel_with_landmarks(X))
-        return F.astype(X.dtype, copy=False)
+        return (self._kernel_product(X, self.basis_) - self.offset_).astype(X.dtype, copy=False)
 
     @property
     def _n_features_out(self):
@@ -243,8 +247,6 @@ class KernelFeatures(MeasuredByKernel):
         self.landmark_indices_ = kernels.choose_landmarks(X.shape[0], self.n_landmarks, rng)
         if self.kernel == "precomputed":
             _check_square(X)
-        else:
-            self.landmarks_ = take_rows(X, self.landmark_indices_)
         try:
             # Numbers out of range are found by what they lead to, and named.
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -258,16 +260,28 @@ class KernelFeatures(MeasuredByKernel):
 
     def _find(self, X, most, weights):
         """The features by the kernel at its width."""
-        if self.kernel in WITH_GAMMA:
+        index, precomputed = self.landmark_indices_, self.kernel == "precomputed"
+        elsewhere = isinstance(X, Data) and X.is_elsewhere
+        if isinstance(X, Data) and not elsewhere and self.kernel == "rbf" and self.gamma is None:
+            self.landmarks_, self.gamma_ = kernels.landmarks_and_gamma(X, index, weights)
+        elif not precomputed:
+            self.landmarks_ = take_rows(X, index)
+        if self.kernel in WITH_GAMMA and not hasattr(self, "gamma_"):
             rows = weighted(X, weights)
             self.gamma_ = float(self.gamma or kernels.default_gamma(self.kernel, rows))
-        if isinstance(X, Data) and X.is_elsewhere and len(self.landmark_indices_) < X.shape[0]:
-            K = X.mapped(self._kernel_with_landmarks, len(self.landmark_indices_))
-            return kernels.distant_features(
-                K, self._kernel_with_landmarks(self.landmarks_), weights
-            )
-        K = self._kernel_with_landmarks(X)
-        return kernels.fit_features(K, self.landmark_indices_, most, weights)
+        if len(index) == X.shape[0] or precomputed:
+            return kernels.fit_features(self._kernel_with_landmarks(X), index, most, weights)
+        return self._by_landmarks(X, elsewhere, weights)
+
+    def _by_landmarks(self, X, elsewhere, weights):
+        """Features where the rows are, anew whenever they are asked for, or kept where few."""
+        values, index = self._kernel_with_landmarks, self.landmark_indices_
+        if elsewhere:
+            K = X.mapped(values, len(index))
+            return kernels.distant_features(K, values(self.landmarks_), weights)
+        if len(index) * X.shape[0] > kernels.KEPT_ENTRIES:
+            return kernels.map_features(as_data(X), values, values(self.landmarks_), weights)
+        return kernels.fit_features(values(X), index, None, weights)
 
 
 def _check_square(X):

@@ -19,7 +19,6 @@ from gnomon.estimators._door import (
     in_memory_by_rows,
     read_data,
     repeatable,
-    take_rows,
 )
 from gnomon.estimators._fit import IterativeFit
 from gnomon.estimators._predict import ClassHead, PredictsOutputs
@@ -29,6 +28,7 @@ from gnomon.estimators.links import TakesLinks
 from gnomon.estimators.selection import ChoosesSize
 from gnomon.linalg.data import as_data, center, has_gaps, weighted
 from gnomon.models.gaussian import filling
+from gnomon.models.kernel import Mapped
 from gnomon.models.sppca import fit as likelihood
 from gnomon.models.sppca import predict
 from gnomon.models.sppca.statistics import State
@@ -386,7 +386,7 @@ class KernelSPPCA(
         """
         X = self._read(X)
         self._refuse_linked("score_samples")
-        F = self._kernel_with_landmarks(X) @ self.kernel_basis_[1:] - self.kernel_basis_[0]
+        F = self._kernel_product(X, self.kernel_basis_[1:]) - self.kernel_basis_[0]
         return gaussian.log_density(as_data(F), self.kernel_components_.T, self.noise_variance_)
 
     @in_memory_by_rows
@@ -495,7 +495,7 @@ class KernelSPPCA(
         """The head in terms of the kernel with the landmarks."""
 
         def coordinates(rows, wide):
-            return take_rows(F, rows) @ wide
+            return F.rows(rows) @ wide
 
         self._teach_head(fitted, problem.labels, coordinates, problem.weights)
         if self.class_head_ is not None:
@@ -549,23 +549,22 @@ class KernelSPPCA(
         return self.score_samples(X)
 
     def _placed(self, X, coef=None):
-        rows = self._filled(X)
-        K = self._kernel_with_landmarks(rows)
-        mean, covariances = self._expected(rows, K), self.target_covariance_[None]
-        pattern = np.zeros(len(K), dtype=int)
+        rows, c = self._filled(X), self.dual_coef_.shape[1]
+        both = self.dual_coef_ if coef is None else np.hstack([self.dual_coef_, coef])
+        found, covariances = self._kernel_product(rows, both), self.target_covariance_[None]
+        mean, pattern = self._expected(rows, found[:, :c]), np.zeros(len(found), dtype=int)
         if has_gaps(X):
-            more = self._gap_moments(X, mean.shape[1], self._expected)
-            covariances, pattern = covariances + more, np.arange(len(K))
-        given = predict.Given(mean, covariances, pattern)
-        return given, None if coef is None else K @ coef
+            more = self._gap_moments(X, c, self._expected)
+            covariances, pattern = covariances + more, np.arange(len(found))
+        return predict.Given(mean, covariances, pattern), None if coef is None else found[:, c:]
 
     def _coordinates(self, X):
-        return self._kernel_with_landmarks(X) @ self.dual_components_ - self.dual_offset_
+        return self._kernel_product(X, self.dual_components_) - self.dual_offset_
 
-    def _expected(self, X, K=None):
-        """Expected coded outputs of rows without gaps, whose kernel with the landmarks is K."""
-        K = self._kernel_with_landmarks(X) if K is None else K
-        by_kernel = K @ self.dual_coef_ + self.target_mean_
+    def _expected(self, X, by_kernel=None):
+        """Expected coded outputs of rows without gaps, given what the kernel says of them."""
+        by_kernel = self._kernel_product(X, self.dual_coef_) if by_kernel is None else by_kernel
+        by_kernel = by_kernel + self.target_mean_
         # Model files of early versions have none.
         head = getattr(self, "number_head_", None)
         return by_kernel if head is None else numbers.expected(head, X, by_kernel)
@@ -583,11 +582,14 @@ class KernelSPPCA(
 
 def _space(learnt, q, rng, weights):
     """The leading features as a principal space; exact ones are principal already."""
-    data = as_data(learnt.F)
+    data, mean = learnt.F, np.zeros(learnt.F.n_features)
+    if isinstance(data, Mapped):
+        space = principal_space(mean, data, n_directions(q), rng, way="moments")
+        return space._replace(weights=weights)
     if learnt.energies is None:
         return principal_space(*center(weighted(data, weights)), n_directions(q), rng, leading=q)
     n, rank = learnt.F.shape
     n = n if weights is None else weights.sum()
     axes, variances = np.eye(rank, min(rank, n_directions(q))), learnt.energies / n
     variances = variances[: axes.shape[1]]
-    return PrincipalSpace(np.zeros(rank), data, axes, variances, learnt.total / n, weights)
+    return PrincipalSpace(mean, data, axes, variances, learnt.total / n, weights)

@@ -222,6 +222,10 @@ class PPCA(IterativeFit, LinearGaussianModel):
         self.moments_ = moments
         return self._keep(X.dtype, found)
 
+    @property
+    def _fits_gaps_in_blocks(self):
+        return isinstance(self.n_components, Integral) and self.prior is None
+
     def _settings(self):
         """Checked parameters, as the model takes them."""
         return Settings(

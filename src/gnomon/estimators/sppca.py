@@ -567,6 +567,10 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
             self.likelihood,
         )
 
+    @property
+    def _fits_gaps_in_blocks(self):
+        return self.supervision == "likelihood" and self.likelihood == "gaussian"
+
     def _check_likelihood(self):
         """Raise where parameters do not go with a probit likelihood."""
         check_option("likelihood", self.likelihood, LIKELIHOODS)

@@ -21,14 +21,16 @@ class Blocks(Data):
     """Rows of several `Data`, stacked; ``map`` decides where their products run."""
 
     def __init__(self, parts: Iterable[Data], map: Callable = map):
-        self.parts: Sequence[Data] = list(parts)
+        parts = list(parts)
         self.map = map
-        if not self.parts:
+        if not parts:
             raise ValueError("parts is empty; Blocks needs at least one block of rows")
-        widths = {part.shape[1] for part in self.parts}
+        # A block without rows has nothing to say, but where there is no other.
+        self.parts: Sequence[Data] = [part for part in parts if part.shape[0]] or parts[:1]
+        widths = {part.shape[1] for part in parts}
         if len(widths) > 1:
             raise ValueError(f"parts have {sorted(widths)} columns; all must have the same")
-        dtype = np.result_type(*[part.dtype for part in self.parts])
+        dtype = np.result_type(*[part.dtype for part in parts])
         self._starts = np.cumsum([0] + [part.shape[0] for part in self.parts])
         super().__init__(
             dtype,
@@ -39,6 +41,10 @@ class Blocks(Data):
     @property
     def is_sparse(self):
         return all(part.is_sparse for part in self.parts)
+
+    @property
+    def has_gaps(self):
+        return any(part.has_gaps for part in self.parts)
 
     @property
     def squared_norm(self):
@@ -120,9 +126,13 @@ def _rows_of(part):
 class Loaded(Data):
     """Rows that a function returns each time they are needed; one block is in memory at a time."""
 
-    def __init__(self, load: Callable[[], np.ndarray], shape, dtype):
+    def __init__(self, load: Callable[[], np.ndarray], shape, dtype, gaps=False):
         super().__init__(dtype, shape)
-        self.load = load
+        self.load, self._gaps = load, gaps
+
+    @property
+    def has_gaps(self):
+        return self._gaps
 
     @property
     def leaf(self) -> Matrix:
@@ -139,7 +149,7 @@ class Loaded(Data):
     def rows(self, mask):
         mask = np.asarray(mask)
         n = int(mask.sum()) if mask.dtype == bool else len(mask)
-        return Loaded(lambda: self.load()[mask], (n, self.shape[1]), self.dtype)
+        return Loaded(lambda: self.load()[mask], (n, self.shape[1]), self.dtype, self._gaps)
 
     def _matmat(self, B):
         return self.leaf @ B
@@ -156,7 +166,7 @@ def from_loaders(loaders: Iterable[Callable[[], np.ndarray]]) -> Blocks:
     loaders : iterable of callable
         Functions without arguments that return arrays or sparse arrays with the same columns,
         such as readers of the parts of a file. They are called again for every pass, and must
-        return the same finite numbers each time.
+        return the same numbers each time; NaN marks missing values in arrays.
 
     Returns
     -------
@@ -186,10 +196,23 @@ def _loaded(k, load):
         )
     if first.ndim != 2:
         raise ValueError(f"loaders[{k}] returns {first.ndim} dimensions; accepted are 2")
-    if not np.isfinite(float(first.sum())):
-        raise ValueError(f"loaders[{k}] returns NaN or infinity; accepted are finite numbers")
     dtype = np.float32 if first.dtype == np.float32 else np.float64
-    return Loaded(_Loader(k, load, first.shape, _checksum(first)), first.shape, dtype)
+    load = _Loader(k, load, first.shape, _checksum(first))
+    return Loaded(load, first.shape, dtype, _gaps_of(k, first))
+
+
+def _gaps_of(k, rows):
+    """Whether rows have missing values; infinity and NaN among stored entries are refused."""
+    with np.errstate(all="ignore"):
+        if np.isfinite(float(rows.sum())):
+            return False
+    entries = rows.data if sparse.issparse(rows) else rows
+    if np.isinf(entries).any() or sparse.issparse(rows):
+        raise ValueError(
+            f"loaders[{k}] returns NaN in a sparse array or infinity; accepted are finite numbers, "
+            "and NaN for missing values in arrays"
+        )
+    return True
 
 
 class _Loader:

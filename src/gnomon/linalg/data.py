@@ -59,6 +59,11 @@ class Data(LinearOperator):
         return False
 
     @property
+    def has_gaps(self) -> bool:
+        """Whether NaN marks missing values in the rows."""
+        return False
+
+    @property
     def squared_norm(self) -> float:
         """Sum of all squared entries, in float64."""
         return float(self.row_squared_norms().sum())
@@ -143,6 +148,13 @@ class Data(LinearOperator):
     def rows(self, mask) -> "Data":
         """The rows that a boolean mask or an index array selects."""
         raise TypeError(f"{type(self).__name__} has no rows of its own to select")
+
+    def as_array(self) -> np.ndarray:
+        """All rows as one array, in one pass."""
+        whole = np.empty(self.shape, dtype=self.dtype)
+        for rows, block in placed(self.dense_blocks()):
+            whole[rows] = block
+        return whole
 
     def _matvec(self, b):
         return self._matmat(np.reshape(b, (-1, 1))).ravel()
@@ -399,7 +411,9 @@ def center(X: Data) -> tuple[np.ndarray, Data]:
 
 
 def has_gaps(X) -> bool:
-    """Whether an array has missing values; sparse arrays and operators have none."""
+    """Whether rows have missing values, which sparse arrays have not."""
+    if isinstance(X, Data):
+        return X.has_gaps
     if not isinstance(X, np.ndarray):
         return False
     # One number that NaN spreads to, without a mask of the size of X.
@@ -424,7 +438,12 @@ def check_spread(total, dtype=float):
 
 def check_columns(X):
     """Raise where a column of an array has no observed entry."""
-    empty = np.flatnonzero(np.isnan(X).all(axis=0))
+    seen = np.zeros(X.shape[1], dtype=bool)
+    for rows in row_slices(X.shape):
+        seen |= ~np.isnan(X[rows]).all(axis=0)
+        if seen.all():
+            return
+    empty = np.flatnonzero(~seen)
     if empty.size:
         raise ValueError(
             f"X has no observed value in column {', '.join(map(str, empty[:5]))}; "
@@ -460,6 +479,18 @@ def placed(blocks) -> Iterator[tuple[slice, np.ndarray]]:
     for block in blocks:
         yield slice(start, start + len(block)), block
         start += len(block)
+
+
+def larger(blocks, least) -> Iterator[np.ndarray]:
+    """The same rows in runs of at least so many, but for the last."""
+    waiting: list[np.ndarray] = []
+    for block in blocks:
+        waiting.append(block)
+        if sum(map(len, waiting)) >= least:
+            yield np.concatenate(waiting)
+            waiting = []
+    if waiting:
+        yield np.concatenate(waiting)
 
 
 def _run_gram(run):

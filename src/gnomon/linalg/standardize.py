@@ -1,6 +1,5 @@
 """Columns of the data matrix in units of their own, and its rows in a basis of their span."""
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -27,12 +26,16 @@ def varies(sd, mean, dtype=float) -> np.ndarray:
 
 
 class Columns(NamedTuple):
-    """Means and standard deviations of the columns, which of them vary, and X less the means."""
+    """Means and standard deviations of the columns, which of them vary, and X less the means.
+
+    ``kurtosis`` is the mean fourth power of each column in units of its deviation, 0 without one.
+    """
 
     mean: np.ndarray
     sd: np.ndarray
     varying: np.ndarray
     centered: Data
+    kurtosis: np.ndarray
 
 
 def column_statistics(X: Data, weights=None) -> Columns:
@@ -40,8 +43,8 @@ def column_statistics(X: Data, weights=None) -> Columns:
     weights = np.ones(X.shape[0]) if weights is None else weights
     mean, centered = center(X.weighted(weights)) if np.ptp(weights) else center(X)
     centered = centered.unweighted
-    sd, about = column_deviations(centered, weights)
-    return Columns(mean, sd, varies(about, mean, X.dtype), centered)
+    sd, about, kurtosis = column_spread(centered, weights)
+    return Columns(mean, sd, varies(about, mean, X.dtype), centered, kurtosis)
 
 
 class Standard(NamedTuple):
@@ -62,12 +65,11 @@ def standardize(X: Data, weights, *, by_column: bool | str) -> Standard:
     all. With more columns than rows it is the eigenvalues of the covariance that are not zero
     that have mean 1. Columns that do not vary, but for rounding, have the factor zero.
     """
-    mean, sd, varying, centered = column_statistics(X, weights)
+    mean, sd, varying, centered, kurtosis = column_statistics(X, weights)
     unit = np.where(varying, sd, 1.0)
     if by_column == "auto":
         by_column = not are_components(centered, unit, varying, weights)
     if by_column:
-        kurtosis = column_kurtosis(centered, unit, weights)
         scale = unit * np.sqrt(np.maximum(kurtosis / RARE, 1.0))
     else:
         scale = np.full(len(unit), unit.max(where=varying, initial=0.0) or 1.0)
@@ -110,81 +112,72 @@ def row_space(X: Data) -> RowSpace:
     return RowSpace(U[:, kept] * roots, U[:, kept] / roots)
 
 
-def column_deviations(X: Data, weights) -> tuple[np.ndarray, np.ndarray]:
-    """Root mean squares of the columns (d,) in float64, and deviations from their own means.
+class Spread(NamedTuple):
+    """Root mean squares of centred columns (d,), deviations from their own means, kurtosis."""
 
-    X is centred, so that both agree but for the rounding of the means, which grows with the
-    rows: only the latter are zero for a constant column. ``weights`` (n,) count rows.
+    sd: np.ndarray
+    about: np.ndarray
+    kurtosis: np.ndarray
+
+
+def column_spread(X: Data, weights) -> Spread:
+    """How the columns of X spread, in float64 and one pass over the rows; ``weights`` count them.
+
+    X is centred, so that both deviations agree but for the rounding of the means, which grows
+    with the rows: only those from their own means are zero for a constant column.
     """
-    unit = X.reduced(_units, join=np.maximum)
-    sums, squares = X.reduced(partial(_sums, unit=np.where(unit > 0, unit, 1.0)), weights)
-    mean, square = sums / weights.sum(), squares / weights.sum()
-    return unit * np.sqrt(square), unit * np.sqrt(np.maximum(square - mean**2, 0.0))
+    unit, sums = X.reduced(_powers, weights, join=_joined)
+    mean, square, fourth = sums / weights.sum()
+    own = np.maximum(square - mean**2, 0.0)
+    kurtosis = fourth / np.where(square > 0, square, 1.0) ** 2
+    return Spread(unit * np.sqrt(square), unit * np.sqrt(own), kurtosis)
 
 
-def _is_stored_sparse(X):
-    """Whether sums over the stored entries are all that is needed."""
-    return X.is_sparse and isinstance(X, Centered) and isinstance(X.X, Matrix)
+# Powers of the entries that spread is told by.
+POWERS = np.array([1, 2, 4])[:, None]
 
 
-def _units(X):
-    """Largest entries of the columns of dense rows, ones of sparse ones."""
-    if _is_stored_sparse(X):
-        return np.ones(X.n_features)
-    top = np.zeros(X.n_features)
-    for block in X.dense_blocks():
-        np.maximum(top, np.abs(block).max(axis=0, initial=0), out=top)
-    return top
+class Powers(NamedTuple):
+    """Largest entries of the columns, and weighted sums (3, d) of `POWERS` in units of these.
 
-
-def _sums(X, weights, unit):
-    """Weighted sums (2, d) of the entries and of their squares, in units of the columns.
-
-    So no square overflows or vanishes, whatever the scale of the data.
+    So no power overflows or vanishes, whatever the scale of the data.
     """
-    if _is_stored_sparse(X):
-        sums, squares = _sparse_sums(X.X.X, X.mean.astype(float), weights)
-        return np.stack([sums / unit, squares / unit**2])
-    total = np.zeros((2, X.n_features))
+
+    top: np.ndarray
+    sums: np.ndarray
+
+
+def _joined(a: Powers, b: Powers) -> Powers:
+    """The same of the rows of both."""
+    top = np.maximum(a.top, b.top)
+    unit = np.where(top > 0, top, 1.0)
+    return Powers(top, sum(part.sums * (part.top / unit) ** POWERS for part in (a, b)))
+
+
+def _powers(X, weights) -> Powers:
+    if X.is_sparse and isinstance(X, Centered) and isinstance(X.X, Matrix):
+        return _sparse_powers(X.X.X, X.mean.astype(float), weights)
+    found = Powers(np.zeros(X.n_features), np.zeros((3, X.n_features)))
     for rows, block in placed(X.dense_blocks()):
-        scaled = block / unit
-        total[0] += weights[rows] @ scaled
-        total[1] += weights[rows] @ scaled**2
-    return total
+        found = _joined(found, _dense_powers(block.astype(float, copy=False), weights[rows]))
+    return found
 
 
-def column_kurtosis(X: Data, spread, weights) -> np.ndarray:
-    """Mean fourth powers of the columns (d,) in units of their spread; X is centred."""
-    return X.reduced(partial(_fourth_powers, spread=spread), weights) / weights.sum()
+def _dense_powers(block, weights):
+    top = np.abs(block).max(axis=0, initial=0)
+    scaled = block / np.where(top > 0, top, 1.0)
+    squares = scaled**2
+    return Powers(top, np.array([weights @ part for part in (scaled, squares, squares**2)]))
 
 
-def _fourth_powers(X, weights, spread):
-    """Weighted sum of the fourth powers down the columns (d,)."""
-    if _is_stored_sparse(X):
-        return _sparse_fourth_powers(X.X.X, X.mean.astype(float), spread, weights)
-    total = np.zeros(X.n_features)
-    for rows, block in placed(X.dense_blocks()):
-        squares = (block / spread) ** 2
-        total += weights[rows] @ squares**2
-    return total
-
-
-def _sparse_fourth_powers(X, mean, spread, weights):
-    """Weighted sum of ((x - mu) / s)^4 down the columns, at the cost of the stored entries."""
-    stored = X.tocoo()
-    rows, columns = stored.coords
-    powers = ((stored.data - mean[columns]) / spread[columns]) ** 4
-    inside = np.bincount(columns, weights[rows] * powers, len(mean))
-    elsewhere = weights.sum() - np.bincount(columns, weights[rows], len(mean))
-    return inside + elsewhere * (mean / spread) ** 4
-
-
-def _sparse_sums(X, mean, weights):
-    """The same sums of x - mu, without units, at the cost of the stored entries."""
+def _sparse_powers(X, mean, weights):
+    """The same of x - mu, at the cost of the stored entries."""
     stored = X.tocoo()
     rows, columns = stored.coords
     gaps, counts = stored.data - mean[columns], weights[rows]
-    elsewhere = weights.sum() - np.bincount(columns, counts, len(mean))
-    sums = np.bincount(columns, counts * gaps, len(mean)) - elsewhere * mean
-    squares = np.bincount(columns, counts * gaps**2, len(mean)) + elsewhere * mean**2
-    return sums, squares
+    top = np.abs(mean)
+    np.maximum.at(top, columns, np.abs(gaps))
+    unit = np.where(top > 0, top, 1.0)
+    gaps, elsewhere = gaps / unit[columns], weights.sum() - np.bincount(columns, counts, len(mean))
+    inside = [np.bincount(columns, counts * gaps**power, len(mean)) for power in POWERS[:, 0]]
+    return Powers(top, np.array(inside) + elsewhere * (-mean / unit) ** POWERS)

@@ -13,14 +13,16 @@ the kernel. Centring is by the rows of the fit, for them and for new points alik
 kernel come in as arrays; what is said here of rows is how wide a kernel, and around what.
 """
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from gnomon.exceptions import NumericalError
-from gnomon.linalg.data import SAFE_SHIFT, Data, center, weighted
+from gnomon.linalg.blocks import KEPT_ENTRIES
+from gnomon.linalg.data import SAFE_SHIFT, Data, Matrix, center, larger, placed, row_norms, weighted
 from gnomon.linalg.eigen import symmetric_pairs
 from gnomon.linalg.solve import fix_signs, one_thread
 
@@ -31,6 +33,11 @@ RANK_SHARE = 1e-8
 # Up to so many rows a whole kernel matrix is quick; beyond, so many landmarks are.
 MOST_EXACT = 2000
 LANDMARKS = 1000
+# Rows from which a mean absolute distance is taken: it is then right to some hundredths.
+SAMPLED_ROWS = 200
+# Rows whose features are found at a time: a call for each block of X would take longer than its
+# kernel.
+MAPPED_ROWS = 2048
 # Rows from which a mean absolute distance is taken: it is then right to some hundredths.
 SAMPLED_ROWS = 200
 
@@ -46,12 +53,12 @@ class Features(NamedTuple):
     """The feature map, the features (n, r) of the rows, and their energies where exact.
 
     Energies (r,) are the squared lengths of the features, which are then orthogonal; ``total``
-    is the energy of all features, also of those that were left out. Features of rows elsewhere
-    are `Data`, whose total nobody asks for.
+    is the energy of all features, also of those that were left out; of rows elsewhere nobody
+    asks for it.
     """
 
     map: FeatureMap
-    F: Any
+    F: Data
     energies: np.ndarray | None
     total: float
 
@@ -63,6 +70,71 @@ def choose_landmarks(n, size, rng) -> np.ndarray:
     return np.arange(n) if size >= n else np.sort(rng.choice(n, size, replace=False))
 
 
+class Mapped(Data):
+    """Features of rows that are read anew each time they are needed; one block is in memory.
+
+    ``values(rows)`` (b, m) is the kernel of some rows with the landmarks. Features of rows that
+    were selected are kept while they are few, so that asking again is no read.
+    """
+
+    def __init__(self, X: Data, values: Callable, found: FeatureMap, gram=None):
+        super().__init__(float, (X.shape[0], found.basis.shape[1]))
+        self.X, self.values, self.map, self._gram = X, values, found, gram
+        self._kept: list[tuple[np.ndarray, Data]] = []
+
+    def dense_blocks(self):
+        """Features of runs of rows."""
+        for block in larger(self.X.dense_blocks(), MAPPED_ROWS):
+            yield features(self.map, self.values(block))
+
+    def gram(self):
+        """F'F, as it was found with the map."""
+        return super().gram() if self._gram is None else self._gram
+
+    def rows(self, mask):
+        """Features of some rows."""
+        index = np.flatnonzero(mask) if np.asarray(mask).dtype == bool else np.asarray(mask)
+        for known, part in self._kept:
+            if np.isin(index, known).all():
+                return part.rows(np.searchsorted(known, index))
+        found = Mapped(self.X.rows(index), self.values, self.map)
+        entries = sum(part.shape[0] for _, part in self._kept) + found.shape[0]
+        if entries * self.shape[1] > KEPT_ENTRIES:
+            return found
+        self._kept.append((index, Matrix(found.as_array())))
+        return self._kept[-1][1]
+
+    def _matmat(self, B):
+        out = np.zeros((self.shape[0], B.shape[1]))
+        for rows, block in placed(self.dense_blocks()):
+            out[rows] = block @ B
+        return out
+
+    def _rmatmat(self, Z):
+        return sum(block.T @ Z[rows] for rows, block in placed(self.dense_blocks()))
+
+
+def map_features(X: Data, values: Callable, K_landmarks, weights=None) -> Features:
+    """Features by landmarks, whose own kernel is (m, m), of rows that are too many to keep theirs.
+
+    One pass: sums are about the mean of the landmarks, from which that of all rows is not far.
+    """
+    weights = np.ones(X.shape[0]) if weights is None else weights
+    first = nystrom_map(K_landmarks, K_landmarks.mean(axis=0))
+    size = first.basis.shape[1]
+    sums, squares = np.zeros(size), np.zeros((size, size))
+    for rows, F in placed(Mapped(X, values, first).dense_blocks()):
+        own = weights[rows, None] * F
+        sums += own.sum(axis=0)
+        squares += own.T @ F
+    mean, total = sums / weights.sum(), weights.sum()
+    found = first._replace(offset=first.offset + mean)
+    gram = squares - total * np.outer(mean, mean)
+    F = Mapped(X, values, found, gram)
+    F.n_samples = float(total)
+    return Features(found, F, None, float(np.trace(gram)))
+
+
 def fit_features(K, index, most=None, weights=None) -> Features:
     """Features of rows whose kernel with the landmarks, the rows of ``index``, is K (n, m).
 
@@ -71,10 +143,11 @@ def fit_features(K, index, most=None, weights=None) -> Features:
     weights = np.ones(len(K)) if weights is None else weights
     if len(index) == len(K):
         found, energies, total = exact_map(K, most, weights)
-        return Features(found, found.basis / weights[:, None] * energies, energies, total)
+        F = found.basis / weights[:, None] * energies
+        return Features(found, Matrix(F), energies, total)
     found = nystrom_map(K[index], np.average(K, axis=0, weights=weights))
     F = features(found, K)
-    return Features(found, F, None, float(weights @ F**2 @ np.ones(F.shape[1])))
+    return Features(found, Matrix(F), None, float(weights @ F**2 @ np.ones(F.shape[1])))
 
 
 def features(found: FeatureMap, K) -> np.ndarray:
@@ -152,12 +225,53 @@ def default_gamma(kernel, X: Data) -> float:
     if kernel == "laplacian":
         typical = _mean_absolute_distance(X)
     elif kernel == "rbf":
-        typical = 2 * center(X)[1].squared_norm / X.n_samples
+        typical = 2 * centred_energy(X) / X.n_samples
     else:
         typical = X.squared_norm / X.n_samples
+    return _gamma_of(typical)
+
+
+def _gamma_of(typical):
+    """One over a typical size, where numbers have such a size."""
     if not typical < np.inf or 0 < typical < 1e6 * np.finfo(float).tiny:
         raise NumericalError("distances of its rows leave the range of numbers; rescale X")
     return 1 / typical if typical > 0 else 1.0
+
+
+def centred_energy(X: Data) -> float:
+    """Squared norm of X less its mean; in one pass where rows are not in memory at once."""
+    if isinstance(X.unweighted, Matrix) or X.is_elsewhere:
+        return center(X)[1].squared_norm
+    weights = np.ones(X.shape[0]) if X.weights is None else X.weights
+    return _energy(X.unweighted.dense_blocks(), weights)
+
+
+def landmarks_and_gamma(X: Data, index, weights=None) -> tuple[np.ndarray, float]:
+    """The rows of a sorted index and the width of rbf, in one pass over rows in blocks."""
+    weights = np.ones(X.shape[0]) if weights is None else weights
+    landmarks = np.empty((len(index), X.n_features), dtype=X.dtype)
+
+    def seen():
+        for rows, block in placed(X.dense_blocks()):
+            own = slice(*np.searchsorted(index, [rows.start, rows.stop]))
+            landmarks[own] = block[index[own] - rows.start]
+            yield block
+
+    return landmarks, _gamma_of(2 * _energy(seen(), weights) / weights.sum())
+
+
+def _energy(blocks, weights):
+    """Weighted squared norm of rows less their mean: blocks joined as their moments are."""
+    weight, mean, energy = 0.0, 0.0, 0.0
+    for rows, block in placed(blocks):
+        w = weights[rows]
+        if w.any():
+            own = w @ block / w.sum()
+            energy += float(w @ row_norms(block - own))
+            step, share = own - mean, w.sum() / (weight + w.sum())
+            energy += weight * share * float(step @ step)
+            weight, mean = weight + w.sum(), mean + share * step
+    return energy
 
 
 def _mean_absolute_distance(X):

@@ -63,12 +63,12 @@ def relative_error(actual, expected):
 
 
 def value_at(P, mixture, rows, model=MODEL):
-    return objective(rows.project(P), P.T @ P, mixture, rows, model).value
+    return objective(P, rows.project(P), mixture, rows, model).value
 
 
 def gradient_at(P, mixture, rows, model=MODEL):
-    slope = objective(rows.project(P), P.T @ P, mixture, rows, model)
-    return rows.by_columns(slope.by_Z) + 2 * P @ slope.by_G
+    slope = objective(P, rows.project(P), mixture, rows, model)
+    return rows.by_columns(slope.by_Z) + slope.by_P
 
 
 def test_objective_is_the_sum_of_its_terms_computed_row_by_row(sample, make_mixture, rng):

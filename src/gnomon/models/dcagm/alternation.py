@@ -50,6 +50,9 @@ SHRINKAGE = 1e-3
 PRIOR_POINTS, PRIOR_SCALE = 2, 0.2
 # Steps of EM after each step of the projection; the paper says a few.
 N_EM = 5
+# Iterations in which the best J must rise by more than tol, else the alternation has settled: EM
+# lowers J now and then.
+PATIENCE = 5
 # The objective as printed lets a direction vanish; its variance stops counting at this share.
 COLLAPSED = 1e-8
 # The EM as printed has no prior. So few pseudo-points are felt only where the rows of a class leave
@@ -113,6 +116,8 @@ def em_step(mixture: Mixture, Z, rows: Rows, model: Model) -> tuple[Mixture, flo
     With the log density of the prior added, that never falls.
     """
     moments, value = em_moments(mixture, Z, rows, model)
+    if rows.others is not None:
+        add(moments, rows.others.moments)
     return m_step(mixture, moments, prior_of(Z, rows, model)), value
 
 
@@ -157,25 +162,44 @@ def prior_of(Z, rows: Rows, model: Model) -> Prior:
 
 
 class Slope(NamedTuple):
-    """J at P with Z = XP and G = P'P: its value and its derivatives by Z (n, q) and G (q, q)."""
+    """J at P with Z = XP: its value, and its derivatives by Z (n, q) and, Z fixed, by P (d, q)."""
 
     value: float
     by_Z: np.ndarray
-    by_G: np.ndarray
+    by_P: np.ndarray
 
 
-def objective(Z, G, mixture: Mixture, rows: Rows, model: Model) -> Slope:
-    """J of P T for the mixture as it is, where T = K^(-1/2), in terms of Z = XP and G = P'P."""
-    values, U = spectrum(Z, G, rows, model)
+def objective(P, Z, mixture: Mixture, rows: Rows, model: Model) -> Slope:
+    """J of P T for the mixture as it is, where T = K^(-1/2), in terms of P and Z = XP."""
+    values, U = spectrum(P, Z, rows, model)
     T = (U / np.sqrt(values)) @ U.T
     value, by_ZT = data_terms(mixture, Z @ T, rows, model)
-    value -= 0.5 * model.ridge * np.sum(T * (G @ T))
+    penalty, by_P, by_K = through_scale(P, Z.T @ by_ZT, values, U, model)
+    slope = Slope(value - penalty, by_ZT @ T, by_P)
+    if rows.others is not None:
+        return _with_others(slope, P, by_K, rows.others)
+    slope.by_Z[:] += (2 / rows.weights.sum()) * (rows.weights[:, None] * Z) @ by_K
+    return slope
+
+
+def _with_others(slope, P, by_K, others):
+    """The same with what rows elsewhere add; K is theirs as well."""
+    by_P = slope.by_P + 2 * others.covariance @ P @ by_K + others.gradient
+    return Slope(slope.value + others.value(P), slope.by_Z, by_P)
+
+
+def through_scale(P, by_T, values, U, model: Model) -> tuple[float, np.ndarray, np.ndarray]:
+    """The ridge of P T, its derivative by P, that of J by K = U diag(values) U', T = K^(-1/2).
+
+    ``by_T`` (q, q) is the derivative by T of the terms of the rows; what is shrunk in K is P's.
+    """
+    G, T = P.T @ P, (U / np.sqrt(values)) @ U.T
+    penalty = 0.5 * model.ridge * float(np.sum(T * (G @ T)))
     by_G = -0.5 * model.ridge * T @ T
     if model.as_printed:
-        return Slope(value, by_ZT, by_G)
-    by_K = through_root(Z.T @ by_ZT - model.ridge * G @ T, values, U)
-    by_Z = by_ZT @ T + (2 / rows.weights.sum()) * (rows.weights[:, None] * Z) @ by_K
-    return Slope(value, by_Z, by_G + SHRINKAGE * by_K)
+        return penalty, 2 * P @ by_G, np.zeros_like(G)
+    by_K = through_root(by_T - model.ridge * G @ T, values, U)
+    return penalty, 2 * P @ (by_G + SHRINKAGE * by_K), by_K
 
 
 def data_terms(mixture: Mixture, Z, rows: Rows, model: Model) -> tuple[float, np.ndarray]:
@@ -212,17 +236,18 @@ def row_gradient(white: Whitened, parts, Z) -> np.ndarray:
     return out.T
 
 
-def spectrum(Z, G, rows: Rows, model: Model) -> tuple[np.ndarray, np.ndarray]:
+def spectrum(P, Z, rows: Rows, model: Model) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues and vectors of K = P'SP; of I for the objective as printed, which leaves P."""
     if model.as_printed:
-        return np.ones(len(G)), np.eye(len(G))
-    values, U = np.linalg.eigh(rows.covariance(Z) + SHRINKAGE * G)
+        return np.ones(P.shape[1]), np.eye(P.shape[1])
+    K = rows.covariance(Z) if rows.others is None else P.T @ rows.others.covariance @ P
+    values, U = np.linalg.eigh(K + SHRINKAGE * P.T @ P)
     return np.maximum(values, TINY), U
 
 
 def scaled(P, Z, rows: Rows, model: Model) -> tuple[np.ndarray, np.ndarray]:
     """P and Z = XP times T = K^(-1/2), so that P'SP = I."""
-    values, U = spectrum(Z, P.T @ P, rows, model)
+    values, U = spectrum(P, Z, rows, model)
     T = (U / np.sqrt(values)) @ U.T
     return P @ T, Z @ T
 
@@ -240,8 +265,8 @@ def ascend(state: State, rows: Rows, model: Model, shorten=1.0) -> tuple[State, 
     Along a direction D the coordinates are Z + t XD, so that the search needs no product with X.
     """
     P, Z, mixture = state.P, state.Z, state.mixture
-    slope = objective(Z, P.T @ P, mixture, rows, model)
-    gradient = rows.by_columns(slope.by_Z) + 2 * P @ slope.by_G
+    slope = objective(P, Z, mixture, rows, model)
+    gradient = rows.by_columns(slope.by_Z) + slope.by_P
     direction = conjugate(gradient, state.gradient, state.direction)
     XD = rows.project(direction)
     steepness = float(np.sum(gradient * direction))
@@ -249,9 +274,8 @@ def ascend(state: State, rows: Rows, model: Model, shorten=1.0) -> tuple[State, 
     rise = state.rise if state.rise > 0 else 0.1 * np.sqrt(steepness)
 
     def along(t):
-        B, by_t = P + t * direction, (P + t * direction).T @ direction
-        at = objective(Z + t * XD, B.T @ B, mixture, rows, model)
-        return at.value, float(np.sum(at.by_Z * XD) + np.sum(at.by_G * (by_t + by_t.T)))
+        at = objective(P + t * direction, Z + t * XD, mixture, rows, model)
+        return at.value, float(np.sum(at.by_Z * XD) + np.sum(at.by_P * direction))
 
     t = shorten * line_search(along, slope.value, steepness, rise / max(steepness, TINY))
     moved = scaled(P + t * direction, Z + t * XD, rows, model)

@@ -18,8 +18,8 @@ from gnomon.inference.loop import Method, Run, iterate, keep_best
 from gnomon.linalg.data import Data, Matrix
 from gnomon.linalg.solve import fix_signs, threads_for
 from gnomon.linalg.standardize import RowSpace, Standard, row_space, standardize
-from gnomon.models.dcagm import batches
-from gnomon.models.dcagm.alternation import SHRINKAGE, Model, State, state_at, step
+from gnomon.models.dcagm import batches, sampled
+from gnomon.models.dcagm.alternation import PATIENCE, Model, State, state_at, step
 from gnomon.models.dcagm.mixture import (
     Mixture,
     class_covariances,
@@ -32,9 +32,8 @@ from gnomon.models.dcagm.rows import Labelled, Rows, Sample, arrange
 from gnomon.models.dcagm.start import start
 from gnomon.models.dcagm.weights import choose_weights
 
-# Iterations in which the best J must rise by more than tol, else the fit has settled: EM lowers
-# J now and then, and an epoch of batches is many steps.
-PATIENCE, BATCH_PATIENCE = 5, 2
+# As the patience of the alternation, where an iteration is an epoch of batches, many steps.
+BATCH_PATIENCE = 2
 # Quantiles of the density that are kept: steps of a thousandth.
 N_QUANTILES = 1001
 
@@ -105,9 +104,7 @@ def _fit(problem, settings, loop):
         raise ValueError("X has no variation: all rows are equal; accepted are rows that differ")
     space = short_basis(standard.data, settings.model.n_components)
     sample = in_standard_units(problem, standard, space)
-    settings, scores = with_chosen_weights(sample, settings)
-    run = solve(sample, settings, loop)
-    rows = arrange(sample)
+    settings, scores, run, rows = solved(sample, settings, loop)
     state = run.state._replace(P=in_columns(run.state.P, standard, space))
     state = reported(state, rows, settings.model, settings.metric)
     return DcagmFit(
@@ -119,6 +116,19 @@ def _fit(problem, settings, loop):
         weight_scores=scores,
         run=run,
     )
+
+
+def solved(sample: Sample, settings: Settings, loop: Loop):
+    """The settings with chosen weights, their scores, the run, and the rows that its state has."""
+    whole = settings.batch_size is not None or not sampled.suits(sample, settings.model)
+    if whole:
+        settings, scores = with_chosen_weights(sample, settings)
+        return settings, scores, solve(sample, settings, loop), arrange(sample)
+    part = sampled.draw(sample)
+    settings, scores = with_chosen_weights(part, settings)
+    first = solve(part, settings, iterate).state
+    run = sampled.solve(part, first, sample, settings.model, loop, **_limits(sample, settings))
+    return settings, scores, run, arrange(part)
 
 
 def short_basis(X: Data, q: int) -> RowSpace | None:
@@ -166,9 +176,7 @@ def with_chosen_weights(sample: Sample, settings: Settings) -> tuple[Settings, d
 
 def solve(sample: Sample, settings: Settings, loop: Loop) -> Run:
     """The run with the best J of all starts; its state is the best that it met, or the last."""
-    labelled = sample.weights[sample.labels >= 0].sum()
-    loop = partial(loop, max_iter=settings.max_iter, tol=settings.tol * labelled)
-    rows = arrange(sample)
+    loop, rows = partial(loop, **_limits(sample, settings)), arrange(sample)
     if settings.batch_size is not None:
         parts = batches.cut(sample, settings.batch_size, settings.rng)
         return _by_batches(sample, rows, parts, settings.model, loop)
@@ -180,6 +188,12 @@ def solve(sample: Sample, settings: Settings, loop: Loop) -> Run:
         method = method if settings.model.as_printed else keep_best(method)
         runs.append(loop(method, patience=PATIENCE))
     return max(runs, key=lambda run: max(run.objective))
+
+
+def _limits(sample, settings):
+    """When a loop ends; the tolerance is per labelled row."""
+    labelled = sample.weights[sample.labels >= 0].sum()
+    return {"max_iter": settings.max_iter, "tol": settings.tol * labelled}
 
 
 def _by_batches(sample: Sample, rows: Rows, parts, model: Model, loop: Loop) -> Run:
@@ -200,9 +214,8 @@ def reported(state: State, rows: Rows, model: Model, metric: str) -> State:
     """
     if metric == "raw":
         return state
-    K = rows.covariance(state.Z)
-    if not model.as_printed:
-        K += SHRINKAGE * state.P.T @ state.P
+    # Unless as printed the covariance of all rows, a little shrunk, is I.
+    K = rows.covariance(state.Z) if model.as_printed else np.eye(state.P.shape[1])
     average = np.tensordot(state.mixture.alpha, class_covariances(state.mixture), 1)
     V = eigh(K, average)[1][:, ::-1]
     P = state.P @ V

@@ -20,7 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from gnomon.linalg.data import Data
-from gnomon.models.dcagm.mixture import TINY, log_sum
+from gnomon.models.dcagm.mixture import TINY, Moments, log_sum
 
 # Rows worked on at a time: the log densities of a block stay in the cache.
 BLOCK_ROWS = 4096
@@ -251,14 +251,35 @@ class Apart(NamedTuple):
         )
 
 
+class Others(NamedTuple):
+    """What rows that are not here add to J, about a projection, and to the sums of EM; `sampled`.
+
+    J has ``constant`` and the product of ``gradient`` (d, q) with P in addition; the covariance
+    is that of all rows.
+    """
+
+    covariance: np.ndarray
+    constant: float
+    gradient: np.ndarray
+    moments: Moments
+
+    def value(self, P) -> float:
+        """What J has in addition at P."""
+        return self.constant + float(np.sum(self.gradient * P))
+
+
 class Rows(NamedTuple):
-    """The rows of X in the order labelled, alone, in chunks, and cut in blocks; pairs apart."""
+    """The rows of X in the order labelled, alone, in chunks, and cut in blocks; pairs apart.
+
+    ``others`` are rows that are not here, None where there are none.
+    """
 
     X: Data
     order: np.ndarray
     weights: np.ndarray
     blocks: tuple[Block, ...]
     apart: Apart | None = None
+    others: Others | None = None
 
     @property
     def labels(self) -> np.ndarray:

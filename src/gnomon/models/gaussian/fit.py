@@ -95,6 +95,11 @@ def _fit_em(mean, X, q, settings, loop):
 def _fit_gaps(problem, settings, loop):
     data = patterns.inputs(*problem)
     curve, n_components = None, settings.n_components
+    if isinstance(data, patterns.Parts) and not isinstance(n_components, Integral):
+        raise ValueError(
+            f"n_components == {n_components!r} and X has missing values in more entries than are "
+            "kept in memory; accepted are integers >= 1"
+        )
 
     def fit_rows(rows, q):
         return gaps.maximise(rows, q, iterate, max_iter=settings.max_iter, tol=settings.tol).state
@@ -102,7 +107,7 @@ def _fit_gaps(problem, settings, loop):
     if n_components == "auto":
         curve = dimension.search_curve(data, settings.rng, settings.max_iter, settings.tol)
     explained = partial(dimension.explained_with_gaps, data, fit_rows)
-    q = _size(n_components, curve, explained, data.X.shape)
+    q = _size(n_components, curve, explained, problem.X.shape)
     run = gaps.maximise(data, q, loop, max_iter=settings.max_iter, tol=settings.tol)
     W, mean, (sigma2,) = run.state
     total = float(np.sum(W**2) + len(mean) * sigma2)

@@ -18,8 +18,18 @@ from gnomon.exceptions import NumericalError
 from gnomon.inference.loop import Method, Run, anderson
 from gnomon.linalg.data import Matrix, Weighted, center
 from gnomon.linalg.eigen import from_dual, from_moments
+from gnomon.linalg.moments import Moments, Summed
 from gnomon.linalg.solve import Cholesky, one_thread, stacked_covariances
-from gnomon.models.gaussian.patterns import Patterns, condensed, group_sizes, n_observed
+from gnomon.models.gaussian.patterns import (
+    Parts,
+    Patterns,
+    Table,
+    column_squares,
+    condensed,
+    each,
+    group_sizes,
+    n_observed,
+)
 from gnomon.stats.gaussian import Distances, split_distances
 
 # Numbers of the q x q matrices that are worked on at a time: few enough for the cache.
@@ -38,16 +48,25 @@ class State(NamedTuple):
     noise: np.ndarray
 
 
-def init(data: Patterns, q: int) -> State:
+def init(data: Table, q: int) -> State:
     """Principal axes of the rows with their gaps at the column means: a start without chance."""
-    n, d = data.weights.sum(), data.X.shape[1]
-    _, centered = center(Weighted(Matrix(data.X), data.weights))
-    spectrum = (from_moments if d <= data.X.shape[0] else from_dual)(centered, q)
+    n, d, spectrum = _principal(data, q)
     # Each axis has its own scale from the start; see `em.init`.
     rest = max(spectrum.trace - spectrum.values.sum(), 1e-6 * spectrum.trace) / (n * d)
     scales = np.sqrt(np.maximum(spectrum.values / n - rest, 0.1 * spectrum.values / n))
     noise = np.maximum(np.full(len(data.floors), rest), data.floors)
     return State(spectrum.vectors * scales, data.shift, noise)
+
+
+def _principal(data, q):
+    """Weight of the rows, number of columns, and leading axes with gaps at the column means."""
+    if isinstance(data, Parts):
+        scatter = data.gram - np.outer(data.sums, data.sums) / data.n
+        rows = Summed(Moments(data.shape[0], data.n, np.zeros(len(scatter)), scatter))
+        return data.n, len(scatter), from_moments(rows, q)
+    n, d = data.weights.sum(), data.X.shape[1]
+    _, centered = center(Weighted(Matrix(data.X), data.weights))
+    return n, d, (from_moments if d <= data.X.shape[0] else from_dual)(centered, q)
 
 
 class Posteriors(NamedTuple):
@@ -110,7 +129,7 @@ class Known(NamedTuple):
 
 
 def step(
-    state: State, data: Patterns, ridge=None, fixed_mean=None, known: Known | None = None
+    state: State, data: Table, ridge=None, fixed_mean=None, known: Known | None = None
 ) -> tuple[State, float]:
     """One EM step with parameter expansion, and the log likelihood it started from.
 
@@ -119,7 +138,7 @@ def step(
     ``fixed_mean`` keep their mean, and only the covariance of z is expanded then.
     """
     q = state.W.shape[1]
-    (ZZ, XZ, total), objective = _moments(state, data, known)
+    (ZZ, XZ, total), objective = _all_moments(state, data, known)
     theta = _regressions(state, data, (ZZ, XZ), ridge, fixed_mean)
     noise = _noise(data, theta, ZZ, XZ)
     if ridge is not None:
@@ -141,6 +160,18 @@ def noise_step(state: State, data: Patterns) -> tuple[State, float]:
         left += weights @ (part.distances - np.einsum("rj,rj->r", part.Z, part.Z) + known)
     noise = np.maximum(state.noise * left / n_observed(data), data.floors)
     return state._replace(noise=noise), objective
+
+
+def _all_moments(state, data, known):
+    """The sums of `_moments` over all rows, in memory or not."""
+    if not isinstance(data, Parts):
+        return _moments(state, data, known)
+    total, objective = [0.0, 0.0, 0.0], 0.0
+    for part in each(data):
+        sums, more = _moments(state, part)
+        total = [a + b for a, b in zip(total, sums, strict=True)]
+        objective += more
+    return tuple(total), objective
 
 
 def _moments(state, data, known=None):
@@ -247,7 +278,7 @@ def fill(state: State, data: Patterns) -> tuple[np.ndarray, np.ndarray]:
 
 
 @one_thread
-def maximise(data: Patterns, q: int, loop, *, max_iter, tol) -> Run:
+def maximise(data: Table, q: int, loop, *, max_iter, tol) -> Run:
     """PPCA of what is observed, by EM with Anderson's mixing; ``tol`` is in nats per entry."""
     start, data = init(data, q), condensed(data)
     method = anderson(Method(start, partial(step, data=data)), pack, partial(unpack, like=start))
@@ -303,7 +334,7 @@ def _regressions(state, data, moments, ridge, fixed_mean):
 def _noise(data, theta, ZZ, XZ):
     """Mean squared residual of each group of columns with the given loadings."""
     explained = 2 * XZ - np.einsum("dj,djk->dk", theta, ZZ)
-    squares = np.einsum("r,rj->j", data.weights, data.X**2) - np.sum(theta * explained, axis=1)
+    squares = column_squares(data) - np.sum(theta * explained, axis=1)
     return np.maximum(np.bincount(data.groups, squares) / group_sizes(data), data.floors)
 
 

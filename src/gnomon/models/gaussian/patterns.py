@@ -4,13 +4,18 @@ Rows of one pattern share their posterior covariance, and a likelihood sees them
 mean and scatter alone.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gnomon.linalg.data import check_columns, check_spread
+from gnomon.linalg.blocks import KEPT_ENTRIES
+from gnomon.linalg.data import as_data, check_columns, check_spread, larger, placed
 from gnomon.stats.gaussian import NOISE_FLOOR
 
+# Rows that are sorted by their patterns at a time where all do not fit in memory.
+PART_ROWS = 8192
 # Rows of a pattern, per column, from which fewer stand for them; above so many columns a scatter
 # costs more than the iterations that it spares.
 CONDENSED_FROM, MOST_CONDENSED = 3, 200
@@ -32,6 +37,76 @@ class Patterns(NamedTuple):
     groups: np.ndarray
     shift: np.ndarray
     floors: np.ndarray
+
+
+class Parts(NamedTuple):
+    """Rows that do not fit in memory together, in runs that become `Patterns` each time anew.
+
+    ``rows()`` gives the runs, NaN for gaps, with their weights. Sums over the observed entries,
+    less the shift: how many a column has (d,), of their squares (d,), and of all rows, zero in
+    the gaps, the sum (d,) and the squares (d, d).
+    """
+
+    rows: Callable[[], Iterable[tuple[np.ndarray, np.ndarray]]]
+    shape: tuple[int, int]
+    n: float
+    counts: np.ndarray
+    squares: np.ndarray
+    sums: np.ndarray
+    gram: np.ndarray
+    groups: np.ndarray
+    shift: np.ndarray
+    floors: np.ndarray
+
+
+Table = Patterns | Parts
+
+
+def each(data: Table) -> Iterator[Patterns]:
+    """The patterns of all rows, or of one run after another."""
+    if isinstance(data, Patterns):
+        yield data
+        return
+    for rows, weights in data.rows():
+        yield group_rows(rows, data.groups, weights, data.shift)
+
+
+def in_parts(X, weights=None, beside=None, groups=None) -> Parts:
+    """Rows as `Parts`, in two passes over them.
+
+    ``beside`` is a function that gives further columns of a slice of rows, and their number.
+    """
+    X = as_data(X)
+    weights = np.ones(X.shape[0]) if weights is None else weights
+    more, n_more = (None, 0) if beside is None else beside
+    rows, width = partial(_runs, X, weights, more), X.shape[1] + n_more
+    groups = np.zeros(width, dtype=int) if groups is None else groups
+    counts, sums = np.zeros(width), np.zeros(width)
+    for run, own in rows():
+        seen = ~np.isnan(run)
+        counts += own @ seen
+        sums += own @ np.where(seen, run, 0.0)
+    _check_counts(counts[: X.shape[1]])
+    shift = sums / np.maximum(counts, np.finfo(float).tiny)
+    sums, gram = np.zeros(width), np.zeros((width, width))
+    for run, own in rows():
+        filled = np.where(np.isnan(run), 0.0, run - shift)
+        sums += own @ filled
+        gram += (own[:, None] * filled).T @ filled
+    about = (X.shape[0], width), float(weights.sum()), counts, np.diagonal(gram).copy()
+    data = Parts(rows, *about, sums, gram, groups, shift, np.zeros(groups.max() + 1))
+    return data._replace(floors=NOISE_FLOOR * variances(data))
+
+
+def _runs(X, weights, beside):
+    for rows, run in placed(larger(X.dense_blocks(), PART_ROWS)):
+        run = run.astype(float)
+        yield run if beside is None else np.hstack([run, beside(rows)]), weights[rows]
+
+
+def _check_counts(counts):
+    if not counts.all():
+        check_columns(np.where(counts > 0, 0.0, np.nan)[None])
 
 
 def group_rows(X, groups, weights=None, shift=None) -> Patterns:
@@ -68,12 +143,20 @@ def _sorted_by_pattern(mask):
     return order[places + np.arange(len(order))], np.append(0, ends)
 
 
-def inputs(X, weights=None) -> Patterns:
-    """The rows of an array whose columns share one noise variance, refused where none vary."""
-    check_columns(X)
-    data = group_rows(X.astype(float), np.zeros(X.shape[1], dtype=int), weights)
+def inputs(X, weights=None) -> Table:
+    """Rows whose columns share one noise variance, refused where none vary."""
+    if too_many(X):
+        data: Table = in_parts(X, weights)
+    else:
+        check_columns(X)
+        data = group_rows(X.astype(float), np.zeros(X.shape[1], dtype=int), weights)
     check_spread(squared_norm(data))
     return data
+
+
+def too_many(X: Any) -> bool:
+    """Whether rows are worked on in parts."""
+    return X.shape[0] * X.shape[1] > KEPT_ENTRIES
 
 
 def select(data: Patterns, mask) -> Patterns:
@@ -103,12 +186,14 @@ def with_rows(data: Patterns, X, weights) -> Patterns:
     )
 
 
-def condensed(data: Patterns) -> Patterns:
+def condensed(data: Any) -> Any:
     """Patterns of few rows each with the same likelihood at every state, for iterations.
 
     It sees rows of one pattern by their number, mean and scatter S = R'R alone, so that
     mean +- r_i sqrt(k / n), i = 1, ..., k, can stand for any number n of them.
     """
+    if isinstance(data, Parts):
+        return data
     n_columns = data.X.shape[1]
     counts = np.diff(data.starts)
     many = int(np.argmin(np.append(counts > CONDENSED_FROM * n_columns, False)))
@@ -138,26 +223,33 @@ def _condensed_rows(data, p):
     return few, np.full(2 * k, n / (2 * k))
 
 
-def group_sizes(data: Patterns) -> np.ndarray:
+def group_sizes(data: Table) -> np.ndarray:
     """Number of observed entries of each group of columns (g,), by weight."""
+    if isinstance(data, Parts):
+        return np.bincount(data.groups, data.counts)
     counts = np.add.reduceat(data.weights, data.starts[:-1]) @ data.observed
     return np.bincount(data.groups, counts)
 
 
-def n_observed(data: Patterns) -> float:
+def column_squares(data: Table) -> np.ndarray:
+    """Sum of the squared deviations of the observed entries of each column (d,), by weight."""
+    return data.squares if isinstance(data, Parts) else data.weights @ data.X**2
+
+
+def n_observed(data: Table) -> float:
     """Number of observed entries, by weight."""
     return float(group_sizes(data).sum())
 
 
-def variances(data: Patterns) -> np.ndarray:
+def variances(data: Table) -> np.ndarray:
     """Mean squared deviation of the observed entries of each group of columns (g,), by weight."""
-    squares = np.bincount(data.groups, data.weights @ data.X**2)
+    squares = np.bincount(data.groups, column_squares(data))
     return squares / np.maximum(group_sizes(data), 1)
 
 
-def squared_norm(data: Patterns) -> float:
+def squared_norm(data: Table) -> float:
     """Sum of the squared deviations of the observed entries, by weight."""
-    return float(data.weights @ np.einsum("rj,rj->r", data.X, data.X))
+    return float(column_squares(data).sum())
 
 
 def _observed_means(X, mask, weights):

@@ -53,15 +53,23 @@ def climb(data, start, noise, *, max_iter, tol, loop, finish=lambda state: state
     return loop(method, max_iter=max_iter, tol=tol * patterns.n_observed(data))
 
 
-def table(X, Y, observed, weights=None, *, per_output=False, shift=None) -> patterns.Patterns:
+def table(X, Y, observed, weights=None, *, per_output=False, shift=None) -> patterns.Table:
     """Rows [x, y] with NaN in the gaps, grouped by what they observe; floors as without gaps."""
     d, c = X.shape[1], Y.shape[1]
     outputs = 1 + np.arange(c) if per_output else np.ones(c, dtype=int)
     groups = np.concatenate([np.zeros(d, dtype=int), outputs])
-    rows = np.hstack([X.astype(float), np.where(observed, Y, np.nan)])
-    data = patterns.group_rows(rows, groups, weights, shift)
+    if patterns.too_many(X) and shift is None:
+        beside = partial(_seen, Y, observed)
+        data: patterns.Table = patterns.in_parts(X, weights, (beside, c), groups)
+    else:
+        rows = np.hstack([X.astype(float), _seen(Y, observed)])
+        data = patterns.group_rows(rows, groups, weights, shift)
     variances = patterns.variances(data)
     return data._replace(floors=np.append(*floors(variances[0], variances[1:])))
+
+
+def _seen(Y, observed, rows=slice(None)):
+    return np.where(observed[rows], Y[rows], np.nan)
 
 
 def no_outputs(n) -> tuple[np.ndarray, np.ndarray]:
@@ -70,7 +78,7 @@ def no_outputs(n) -> tuple[np.ndarray, np.ndarray]:
     return nothing, nothing.astype(bool)
 
 
-def init(data: patterns.Patterns, inputs: gaps.State, noise: Noise) -> gaps.State:
+def init(data: patterns.Table, inputs: gaps.State, noise: Noise) -> gaps.State:
     """PPCA of the inputs as far as it is known; outputs not yet explained."""
     d, q = inputs.W.shape
     W = np.vstack([inputs.W, np.zeros((len(data.groups) - d, q))])
@@ -79,7 +87,7 @@ def init(data: patterns.Patterns, inputs: gaps.State, noise: Noise) -> gaps.Stat
     return gaps.State(W, mean, tied(levels, noise))
 
 
-def step(state: gaps.State, data: patterns.Patterns, noise: Noise):
+def step(state: gaps.State, data: patterns.Table, noise: Noise):
     """One EM step, its noise fixed or tied where the rule says so, and the objective."""
     priors = np.where(data.groups == 0, noise.prior_x, noise.prior_y)
     fixed_mean = None if noise.learn_mean else data.groups > 0
@@ -98,7 +106,7 @@ def _apply_noise_rule(levels, data, noise):
     return learnt_levels(sizes * levels, sizes, noise)
 
 
-def unpack(x, like: gaps.State, data: patterns.Patterns, noise: Noise):
+def unpack(x, like: gaps.State, data: patterns.Table, noise: Noise):
     """The state of a vector of `gnomon.models.gaussian.gaps.pack`, noise not below the floors."""
     state = gaps.unpack(x, like)
     if noise.fixed is not None or noise.ratio is not None:

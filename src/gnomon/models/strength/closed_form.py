@@ -66,10 +66,13 @@ def n_directions(q: int) -> int:
     return max(RULE.directions, RULE.directions_per_component * q)
 
 
-def principal_space(mean, X: Data, size: int, rng, leading=None) -> PrincipalSpace:
-    """At most ``size`` directions of X less its mean, the first ``leading`` ones converged."""
+def principal_space(mean, X: Data, size: int, rng, leading=None, way=None) -> PrincipalSpace:
+    """At most ``size`` directions of X less its mean, the first ``leading`` ones converged.
+
+    ``way`` is the route, by default the cheapest for the shape of X.
+    """
     size = min(size, *X.shape)
-    way = route(X, size)
+    way = route(X, size) if way is None else way
     if way == "subspace":
         values, V = krylov_pairs(X, size, rng, leading=leading)
         energy = X.squared_norm

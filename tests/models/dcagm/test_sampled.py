@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from gnomon.inference.loop import iterate
+from gnomon.linalg.blocks import Blocks
+from gnomon.linalg.data import Matrix
+from gnomon.models.dcagm import fit, sampled
+from gnomon.models.dcagm.alternation import Model, em_moments, objective, state_at
+from gnomon.models.dcagm.rows import Sample, arrange
+from gnomon.models.dcagm.start import start
+
+MODEL = Model(2, chunk_weight=0.1, unlabelled_weight=0.01, em_weight=0.3, ridge=3.0)
+
+
+@pytest.fixture
+def sample(rng):
+    """Two clusters per class in three of eight directions; a fifth labelled, rows have weights."""
+    n = 3000
+    y = rng.integers(3, size=n)
+    centres = 3 * rng.standard_normal((2, 3, 3))
+    X = rng.standard_normal((n, 8))
+    X[:, :3] += centres[rng.integers(2, size=n), y]
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    labels = np.where(np.arange(n) < n // 5, y, -1)
+    weights = rng.uniform(0.5, 2.0, n)
+    return Sample(Matrix(X), labels, np.full(n, -1), weights, np.repeat([0, 1, 2], 2), 8.0)
+
+
+def test_sums_of_blocks_are_those_of_all_rows_at_once(sample, rng):
+    rows = arrange(sample)
+    state = start(sample, rows, MODEL)
+    slope = objective(state.P, state.Z, state.mixture, rows, MODEL)
+    moments, _ = em_moments(state.mixture, state.Z, rows, MODEL)
+    cut = [Matrix(part) for part in np.split(sample.X.X, [1, 8, 8, 1500])]
+    blocks = sample._replace(X=Blocks(cut))
+    found = sampled.sums_of_all(blocks, sampled.covariance(blocks), state, MODEL)
+    assert_allclose(found.value, slope.value, rtol=1e-10)
+    assert_allclose(found.gradient, rows.by_columns(slope.by_Z) + slope.by_P, atol=1e-7)
+    for ours, theirs in zip(found.moments, moments, strict=True):
+        assert_allclose(ours, theirs, atol=1e-8)
+
+
+def test_a_sample_stands_for_all_rows(sample, monkeypatch):
+    monkeypatch.setattr(sampled, "SAMPLE_ROWS", 1000)
+    part = sampled.draw(sample)
+    assert part.X.shape == (1000, 8)
+    counts = np.bincount(part.labels + 1)
+    assert_array_equal(counts[1:], np.bincount(sample.labels + 1)[1:])
+    for c in range(-1, 3):
+        theirs = sample.weights[sample.labels == c].sum()
+        assert_allclose(part.weights[part.labels == c].sum(), theirs)
+
+
+def test_a_sample_of_all_rows_is_the_alternation_on_all_rows(sample):
+    """Then nothing is added to what the sample says."""
+    rows = arrange(sample)
+    S, state = sampled.covariance(sample), start(sample, rows, MODEL)
+    state = sampled._rescaled(state, S)
+    whole = sampled.sums_of_all(sample, S, state, MODEL)
+    others = sampled._others(whole, rows, S, state, MODEL)
+    assert_allclose(others.gradient, 0, atol=1e-7)
+    assert_allclose(others.constant, 0, atol=1e-6)
+
+
+def test_rounds_reach_the_objective_of_the_alternation_on_all_rows(sample, rng, monkeypatch):
+    monkeypatch.setattr(sampled, "KEPT_ENTRIES", 8000)
+    settings = fit.Settings(MODEL, (), True, "within", None, 1, 200, 1e-6, rng)
+    expected = max(fit.solve(sample, settings, iterate).objective)
+    _, _, run, rows = fit.solved(sample, settings, iterate)
+    assert len(rows.order) == 1000
+    assert max(run.objective) > expected - 2e-3 * abs(expected)
+
+
+def test_the_state_that_is_kept_has_unit_covariance_over_all_rows(sample, rng, monkeypatch):
+    monkeypatch.setattr(sampled, "KEPT_ENTRIES", 8000)
+    settings = fit.Settings(MODEL, (), True, "within", None, 1, 3, 1e-6, rng)
+    P = fit.solved(sample, settings, iterate)[2].state.P
+    again = state_at(
+        P,
+        arrange(sample).project(P),
+        start(sample, arrange(sample), MODEL).mixture,
+        arrange(sample),
+        MODEL,
+    ).P
+    assert_allclose(again, P, atol=1e-10)
