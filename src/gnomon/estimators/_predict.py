@@ -50,8 +50,8 @@ HEAD_C = 100.0
 LINKED_C, SHARPER = (0.3, 1.0, 3.0, 10.0, 30.0), 2.0 ** np.arange(-2, 3.5, 0.5)
 N_FOLDS = 5
 # Labels a class with which a head of linked rows has half a say, as its error falls with them and
-# that of the model does not, which unlabelled rows help: of ten says on eight graphs the least log
-# loss has .5 with 2 labels, .6 with 5, .7 with 10 and .8 with 20, the best accuracy 1 with 20.
+# that of the model, which unlabelled rows help, hardly does: of eight says on six graphs the least
+# log loss has .5 with 2 labels, .6 with 5, .7 with 10 and .8 with 20, the best accuracy 1 with 20.
 WORTH_OF_UNLABELLED = 2.0
 # Labelled rows that the shares of the classes count as in probabilities: with none, a handful of
 # labels is surer than a uniform guess is right in some tasks (benchmarks/calibration.py --doubt).
