@@ -125,3 +125,16 @@ def test_threads_are_as_many_as_blas_was_allowed():
 def test_a_worker_of_joblib_has_its_share():
     shares = Parallel(n_jobs=2)(delayed(threads.n_threads)() for _ in range(2))
     assert all(share <= max(1, cpu_count() // 2) for share in shares)
+
+
+def test_a_caller_with_threads_of_its_own_gets_no_more(many_parts, monkeypatch):
+    def names():
+        def who(_):
+            return threading.current_thread().name
+
+        return set(threads.in_order(who, range(8), 1.0))
+
+    assert with_threads(monkeypatch, 2, names) != {threading.current_thread().name}
+    with threads.no_more_threads():
+        assert names() == {threading.current_thread().name}
+    assert names() != {threading.current_thread().name}

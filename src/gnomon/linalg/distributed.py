@@ -25,7 +25,7 @@ from scipy import sparse
 
 from gnomon.linalg import blocks
 from gnomon.linalg.data import SPARSE_BELOW, Centered, Data, Matrix, Scaled
-from gnomon.linalg.solve import one_thread
+from gnomon.linalg.threads import no_more_threads
 
 # Results that are joined at a time: few levels for thousands of chunks, few results held at once.
 JOINED = 8
@@ -342,12 +342,12 @@ def _tree(tasks, join):
 def _run(*tasks) -> tuple:
     """What the tasks return, by the scheduler that is set: threads, or the client's cluster.
 
-    Tasks run side by side, so that BLAS must not have threads of its own. That a graph is large
+    Tasks run side by side, so that none of them may have threads of its own. That a graph is large
     is no news where a model sends something of every row, which must not be lost with a worker.
     """
     import dask
 
-    with one_thread, warnings.catch_warnings():
+    with no_more_threads(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
         return dask.compute(*tasks)
 

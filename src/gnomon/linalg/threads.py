@@ -13,6 +13,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
@@ -70,6 +71,19 @@ def in_order(function: Callable, parts: Sequence, work: float) -> Iterator[Any]:
             yield from _ahead(threads.pool(size).submit, function, parts, 2 * size)
     finally:
         threads.taken.release()
+
+
+@contextmanager
+def no_more_threads():
+    """Products on the threads that ask for them, for a caller that has threads of its own."""
+    threads = _threads
+    taken = threads.taken.acquire(blocking=False)
+    try:
+        with one_thread:
+            yield
+    finally:
+        if taken:
+            threads.taken.release()
 
 
 def _ahead(submit, function, parts, most):
