@@ -43,7 +43,7 @@ def rows_stay_where_they_are(monkeypatch):
 def cluster(n_workers, processes):
     with (
         distributed.LocalCluster(
-            n_workers=n_workers, threads_per_worker=1, processes=processes, dashboard_address=None
+            n_workers=n_workers, threads_per_worker=1, processes=processes, dashboard_address=":0"
         ) as workers,
         distributed.Client(workers),
     ):
