@@ -68,6 +68,11 @@ class Blocks(Data):
         for part in self.parts:
             yield from part.dense_blocks()
 
+    def each(self):
+        """The blocks, one after another, as arrays or sparse arrays."""
+        for part in self.parts:
+            yield _rows_of(part)
+
     def dual_gram(self):
         rows = np.concatenate(list(self.map(_part_rows, self.parts)))
         return (rows @ rows.T).astype(float)
@@ -128,13 +133,17 @@ def _rows_of(part):
 class Loaded(Data):
     """Rows that a function returns each time they are needed; one block is in memory at a time."""
 
-    def __init__(self, load: Callable[[], np.ndarray], shape, dtype, gaps=False):
+    def __init__(self, load: Callable[[], np.ndarray], shape, dtype, *, gaps=False, thin=False):
         super().__init__(dtype, shape)
-        self.load, self._gaps = load, gaps
+        self.load, self._gaps, self._thin = load, gaps, thin
 
     @property
     def has_gaps(self):
         return self._gaps
+
+    @property
+    def is_sparse(self):
+        return self._thin
 
     @property
     def leaf(self) -> Matrix:
@@ -145,6 +154,24 @@ class Loaded(Data):
     def squared_norm(self):
         return self.leaf.squared_norm
 
+    def row_squared_norms(self):
+        return self.leaf.row_squared_norms()
+
+    def column_sums(self):
+        return self.leaf.column_sums()
+
+    def stored_deviations(self, mean):
+        """Sum of (x - mu)^2 over all entries of sparse rows, at the cost of the stored ones."""
+        return self.leaf.stored_deviations(mean)
+
+    def gram(self):
+        return self.leaf.gram()
+
+    def as_float32(self):
+        if not self._thin or self.dtype == np.float32:
+            return self
+        return Loaded(self.load, self.shape, np.float32, thin=True)
+
     def dense_blocks(self):
         yield from self.leaf.dense_blocks()
 
@@ -153,7 +180,8 @@ class Loaded(Data):
         n = int(mask.sum()) if mask.dtype == bool else len(mask)
         if isinstance(self.load, _Chunk):
             return Loaded(self.load.rows(mask), (n, self.shape[1]), self.dtype)
-        return Loaded(lambda: self.load()[mask], (n, self.shape[1]), self.dtype, self._gaps)
+        kind = {"gaps": self._gaps, "thin": self._thin}
+        return Loaded(lambda: self.load()[mask], (n, self.shape[1]), self.dtype, **kind)
 
     def _matmat(self, B):
         return self.leaf @ B
@@ -264,7 +292,8 @@ def _loaded(k, load):
         raise ValueError(f"loaders[{k}] returns {first.ndim} dimensions; accepted are 2")
     dtype = np.float32 if first.dtype == np.float32 else np.float64
     load = _Loader(k, load, first.shape, _checksum(first))
-    return Loaded(load, first.shape, dtype, _gaps_of(k, first))
+    kind = {"gaps": _gaps_of(k, first), "thin": Matrix(first).is_sparse}
+    return Loaded(load, first.shape, dtype, **kind)
 
 
 def _gaps_of(k, rows):
