@@ -182,7 +182,7 @@ def test_landmarks_and_width_of_rows_in_blocks_come_in_one_pass(rng):
     landmarks, gamma = landmarks_and_gamma(blocks, index, w)
     assert_allclose(landmarks, X[index])
     assert_allclose(gamma, default_gamma("rbf", Weighted(Matrix(X), w)), rtol=1e-8)
-    assert len(reads) == len(loaders)
+    assert len(reads) == len(loaders) - 1  # one has no rows
 
 
 def rbf(A, B):

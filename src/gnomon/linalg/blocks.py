@@ -7,12 +7,12 @@ chunks are: products run there, and only their small results travel.
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter, matmul, methodcaller
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from gnomon.linalg.data import Centered, Data, Matrix, Weighted
+from gnomon.linalg.data import SAFE_SHIFT, Centered, Data, Matrix, Weighted
 
 # Entries of rows in blocks that are read once and kept, for fits that read them many times: 128 MB
 # in double precision, which leaves as much again for what a fit holds beside them.
@@ -130,20 +130,32 @@ def _rows_of(part):
     return part.leaf.X if isinstance(part, Loaded) else part.X
 
 
+class Facts(NamedTuple):
+    """What is known of rows since they were first read; sums are None where they are not known.
+
+    Whether NaN marks gaps in them, whether they are sparse, sums of their columns (d,), of squares.
+    """
+
+    has_gaps: bool = False
+    is_sparse: bool = False
+    sums: np.ndarray | None = None
+    squares: float | None = None
+
+
 class Loaded(Data):
     """Rows that a function returns each time they are needed; one block is in memory at a time."""
 
-    def __init__(self, load: Callable[[], np.ndarray], shape, dtype, *, gaps=False, thin=False):
+    def __init__(self, load: Callable[[], np.ndarray], shape, dtype, facts: Facts | None = None):
         super().__init__(dtype, shape)
-        self.load, self._gaps, self._thin = load, gaps, thin
+        self.load, self.facts = load, Facts() if facts is None else facts
 
     @property
     def has_gaps(self):
-        return self._gaps
+        return self.facts.has_gaps
 
     @property
     def is_sparse(self):
-        return self._thin
+        return self.facts.is_sparse
 
     @property
     def leaf(self) -> Matrix:
@@ -152,25 +164,33 @@ class Loaded(Data):
 
     @property
     def squared_norm(self):
-        return self.leaf.squared_norm
+        known = self.facts.squares
+        return self.leaf.squared_norm if known is None else known
 
     def row_squared_norms(self):
         return self.leaf.row_squared_norms()
 
     def column_sums(self):
-        return self.leaf.column_sums()
+        known = self.facts.sums
+        return self.leaf.column_sums() if known is None else known
 
     def stored_deviations(self, mean):
         """Sum of (x - mu)^2 over all entries of sparse rows, at the cost of the stored ones."""
+        sums, squares = self.facts.sums, self.facts.squares
+        if sums is None or squares is None:
+            return self.leaf.stored_deviations(mean)
+        shift = 2 * float(sums @ mean) - self.shape[0] * float(mean @ mean)
+        if abs(shift) < SAFE_SHIFT * (squares - shift):
+            return squares - shift
         return self.leaf.stored_deviations(mean)
 
     def gram(self):
         return self.leaf.gram()
 
     def as_float32(self):
-        if not self._thin or self.dtype == np.float32:
+        if not self.is_sparse or self.dtype == np.float32:
             return self
-        return Loaded(self.load, self.shape, np.float32, thin=True)
+        return Loaded(self.load, self.shape, np.float32, self.facts)
 
     def dense_blocks(self):
         yield from self.leaf.dense_blocks()
@@ -180,8 +200,8 @@ class Loaded(Data):
         n = int(mask.sum()) if mask.dtype == bool else len(mask)
         if isinstance(self.load, _Chunk):
             return Loaded(self.load.rows(mask), (n, self.shape[1]), self.dtype)
-        kind = {"gaps": self._gaps, "thin": self._thin}
-        return Loaded(lambda: self.load()[mask], (n, self.shape[1]), self.dtype, **kind)
+        facts = Facts(self.has_gaps, self.is_sparse)
+        return Loaded(lambda: self.load()[mask], (n, self.shape[1]), self.dtype, facts)
 
     def _matmat(self, B):
         return self.leaf @ B
@@ -292,8 +312,16 @@ def _loaded(k, load):
         raise ValueError(f"loaders[{k}] returns {first.ndim} dimensions; accepted are 2")
     dtype = np.float32 if first.dtype == np.float32 else np.float64
     load = _Loader(k, load, first.shape, _checksum(first))
-    kind = {"gaps": _gaps_of(k, first), "thin": Matrix(first).is_sparse}
-    return Loaded(load, first.shape, dtype, **kind)
+    return Loaded(load, first.shape, dtype, _facts(k, first.astype(dtype, copy=False)))
+
+
+def _facts(k, rows):
+    """What fits ask of all rows before anything else, so that it costs them no read."""
+    data, has_gaps = Matrix(rows), _gaps_of(k, rows)
+    if has_gaps:
+        return Facts(has_gaps=True)
+    with np.errstate(over="ignore"):
+        return Facts(False, data.is_sparse, data.column_sums(), data.squared_norm)
 
 
 def _gaps_of(k, rows):
