@@ -5,6 +5,7 @@ import os
 import platform
 import subprocess
 import sys
+import threading
 import time
 import tracemalloc
 from datetime import UTC, datetime
@@ -45,6 +46,29 @@ def peak_memory(function):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return peak / 2**20
+
+
+def anonymous_memory(function, every=0.005):
+    """Most megabytes of its own (RssAnon, on Linux) that this process has beyond those before."""
+    before, most, done = _anonymous(), [0.0], threading.Event()
+
+    def watch():
+        while not done.wait(every):
+            most[0] = max(most[0], _anonymous())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        function()
+    finally:
+        done.set()
+        watcher.join()
+    return max(most[0] - before, 0.0)
+
+
+def _anonymous():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith("RssAnon"))) / 1024
 
 
 def process_memory(code):

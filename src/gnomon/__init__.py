@@ -12,7 +12,10 @@ _HOMES: dict[str, str] = {
     "PRPCA": "gnomon.estimators.prpca",
     "LabelledOnly": "gnomon.estimators.labelled",
     "SemiSupervisedSplit": "gnomon.estimators.selection",
+    "from_chunks": "gnomon.linalg.sources",
+    "from_csv": "gnomon.linalg.sources",
     "from_loaders": "gnomon.linalg.blocks",
+    "from_npz": "gnomon.linalg.sources",
     "from_parquet": "gnomon.linalg.sources",
     "from_rows": "gnomon.linalg.sources",
     "choose_dimension": "gnomon.tools.dimension",
@@ -43,6 +46,7 @@ _HOMES: dict[str, str] = {
     "KernelFeatures": "gnomon.estimators.kernel_features",
     "TableModel": "gnomon.tools.table_model",
     "to_onnx": "gnomon.tools.onnx_graph",
+    "transform_blocks": "gnomon.estimators.results",
 }
 
 __all__ = sorted(_HOMES)
@@ -69,9 +73,13 @@ if TYPE_CHECKING:
     from gnomon.estimators.ppca import PPCA as PPCA
     from gnomon.estimators.probit import MultinomialProbit as MultinomialProbit
     from gnomon.estimators.prpca import PRPCA as PRPCA
+    from gnomon.estimators.results import transform_blocks as transform_blocks
     from gnomon.estimators.selection import SemiSupervisedSplit as SemiSupervisedSplit
     from gnomon.estimators.sppca import SPPCA as SPPCA
     from gnomon.linalg.blocks import from_loaders as from_loaders
+    from gnomon.linalg.sources import from_chunks as from_chunks
+    from gnomon.linalg.sources import from_csv as from_csv
+    from gnomon.linalg.sources import from_npz as from_npz
     from gnomon.linalg.sources import from_parquet as from_parquet
     from gnomon.linalg.sources import from_rows as from_rows
     from gnomon.tools.compare.run import compare as compare

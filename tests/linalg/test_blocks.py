@@ -1,4 +1,5 @@
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from gnomon import BSDR, DCAGM, PPCA
 from gnomon.datasets import make_subspace
 from gnomon.linalg import blocks
 from gnomon.linalg.blocks import Blocks, from_loaders
-from gnomon.linalg.data import Matrix
+from gnomon.linalg.data import Matrix, center
 
 
 @pytest.fixture
@@ -83,3 +84,26 @@ def test_a_memory_map_is_an_array(X, tmp_path):
     np.save(path, X)
     model = PPCA(3).fit(np.load(path, mmap_mode="r"))
     assert_array_equal(model.components_, PPCA(3).fit(X).components_)
+
+
+def test_sparse_blocks_stay_sparse_and_know_their_sums(rng):
+    X = rng.poisson(0.1, (60, 30)) * rng.standard_normal((60, 30))
+    reads = []
+
+    def load(a, b):
+        reads.append(a)
+        return sparse.csr_array(X[a:b])
+
+    data = from_loaders([partial(load, 0, 40), partial(load, 40, 60)])
+    reads.clear()
+    assert data.is_sparse
+    mean, centered = center(data)
+    assert_allclose(mean, X.mean(axis=0))
+    assert_allclose(centered.squared_norm, np.sum((X - mean) ** 2))
+    assert not reads
+    B = rng.standard_normal((30, 2))
+    assert_allclose(centered @ B, (X - mean) @ B, atol=1e-12)
+    assert_allclose(centered.row_squared_norms(), np.sum((X - mean) ** 2, axis=1))
+    assert centered.as_float32().dtype == np.float32
+    away = centered.parts[0].X.stored_deviations(np.full(30, 1e9))
+    assert_allclose(away, np.sum((X[:40] - 1e9) ** 2))

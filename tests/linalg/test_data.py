@@ -129,18 +129,6 @@ def test_dense_input_is_not_copied_to_be_centred(rng):
     assert peak < 0.25 * X.nbytes
 
 
-def test_blocks_use_the_map_they_are_given(X):
-    calls = []
-
-    def spy(function, *iterables):
-        calls.append(function)
-        return map(function, *iterables)
-
-    blocks = Blocks([Matrix(X[:9]), Matrix(X[9:])], map=spy)
-    blocks @ np.ones((d, 1))
-    assert calls
-
-
 def test_blocks_refuse_what_does_not_stack(X):
     with pytest.raises(ValueError, match="parts is empty"):
         Blocks([])

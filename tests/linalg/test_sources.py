@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 
 import gnomon
-from gnomon.linalg.sources import from_parquet, from_rows
+from gnomon.linalg.sources import from_chunks, from_csv, from_npz, from_parquet, from_rows
 
 NAMES = ["a", "b", "c"]
 
@@ -101,7 +102,7 @@ def test_a_file_that_changes_is_noticed(rng, tmp_path):
         gnomon.PPCA(1).fit(X)
 
 
-def test_columns_without_numbers_and_gaps_are_named(tmp_path):
+def test_columns_without_numbers_are_named(tmp_path):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet as files
 
@@ -109,7 +110,107 @@ def test_columns_without_numbers_and_gaps_are_named(tmp_path):
     files.write_table(table, tmp_path / "t.parquet")
     with pytest.raises(TypeError, match="'name' holds string"):
         from_parquet(tmp_path / "t.parquet")
-    with pytest.raises(ValueError, match="gaps in 'x'"):
-        from_parquet(tmp_path / "t.parquet", columns=["x", "n"])
     with pytest.raises(ValueError, match="'y'; accepted are x, name, n"):
         from_parquet(tmp_path / "t.parquet", columns=["y"])
+
+
+def test_rows_of_an_npz_file(rng, tmp_path):
+    X = rng.normal(size=(50, 3))
+    thin = sparse.random_array((50, 40), density=0.02, rng=rng).tocsr()
+    np.savez(tmp_path / "plain.npz", X=X)
+    np.savez_compressed(tmp_path / "two.npz", X=X, y=X[:, 0])
+    sparse.save_npz(tmp_path / "thin.npz", thin)
+    for block_rows in (1, 7, 1000, None):
+        assert_array_equal(rows_of(from_npz(tmp_path / "plain.npz", block_rows=block_rows)), X)
+        assert_array_equal(rows_of(from_npz(tmp_path / "two.npz", "X", block_rows=block_rows)), X)
+        found = from_npz(tmp_path / "thin.npz", block_rows=block_rows)
+        assert found.is_sparse
+        assert_array_equal(rows_of(found), thin.toarray())
+
+
+def test_what_an_npz_file_cannot_be_is_said(rng, tmp_path):
+    np.savez(tmp_path / "two.npz", X=np.ones((3, 2)), F=np.ones((3, 2), order="F"))
+    sparse.save_npz(tmp_path / "columns.npz", sparse.csc_array(np.eye(3)))
+    with pytest.raises(ValueError, match=r"name == None and .* has X, F"):
+        from_npz(tmp_path / "two.npz")
+    with pytest.raises(ValueError, match="name == 'Z'"):
+        from_npz(tmp_path / "two.npz", "Z")
+    with pytest.raises(ValueError, match="stored by columns"):
+        from_npz(tmp_path / "two.npz", "F")
+    with pytest.raises(ValueError, match="accepted is csr"):
+        from_npz(tmp_path / "columns.npz")
+
+
+def write_csv(path, X, names=NAMES):
+    lines = [",".join("" if v != v else repr(float(v)) for v in row) for row in X]
+    path.write_text("\n".join([",".join(names), *lines]) + "\n")
+    return path
+
+
+def test_a_csv_is_read_in_runs_of_text_and_empty_cells_are_gaps(rng, tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    monkeypatch.setattr("gnomon.linalg.sources.CSV_BYTES", 1000)
+    X = rng.normal(size=(200, 3))
+    X[3, 1] = X[150, 2] = np.nan
+    path = write_csv(tmp_path / "t.csv", X)
+    found = from_csv(path)
+    assert len(found.parts) > 3
+    assert found.has_gaps
+    assert_array_equal(rows_of(found), X)
+    assert_array_equal(rows_of(from_csv(path, columns=["c", "a"])), X[:, [2, 0]])
+    with pytest.raises(ValueError, match="columns has 'z'; accepted are a, b, c"):
+        from_csv(path, columns=["z"])
+    path.write_text("a,b\n1,2\nx,3\n")
+    with pytest.raises(ValueError, match=r"cannot be read as numbers.*'x'"):
+        from_csv(path)
+
+
+def test_nulls_of_parquet_are_gaps(rng, tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet as files
+
+    table = pa.table({"a": [1, None, 3], "b": [0.5, 1.5, None], "c": [True, None, False]})
+    files.write_table(table, tmp_path / "t.parquet")
+    expected = [[1, 0.5, 1], [np.nan, 1.5, np.nan], [3, np.nan, 0]]
+    assert_array_equal(rows_of(from_parquet(tmp_path / "t.parquet")), expected)
+
+
+@pytest.mark.parametrize("kind", ["npz", "csv"])
+def test_a_changed_file_of_any_kind_is_noticed(rng, tmp_path, kind):
+    X = rng.normal(size=(20, 3))
+    path = tmp_path / f"t.{kind}"
+    if kind == "csv":
+        pytest.importorskip("pyarrow")
+        found = from_csv(write_csv(path, X))
+        write_csv(path, np.vstack([X, X]))
+    else:
+        np.savez(path, X=X)
+        found = from_npz(path)
+        np.savez(path, X=np.vstack([X, X]))
+    with pytest.raises(ValueError, match="was changed since its rows were declared"):
+        gnomon.PPCA(2).fit(found)
+
+
+class Chunks:
+    def __init__(self, chunks):
+        self.chunks = chunks
+
+    def __iter__(self):
+        return (chunk.copy() for chunk in self.chunks)
+
+
+def test_chunks_are_asked_for_anew(rng):
+    X = rng.normal(size=(40, 3))
+    chunks = Chunks(np.split(X, [1, 8, 8, 30]))
+    found = from_chunks(chunks)
+    assert [part.shape[0] for part in found.parts] == [1, 7, 22, 10]
+    for _ in range(2):
+        assert_array_equal(rows_of(found), X)
+    assert_array_equal(found.parts[2].leaf.X, X[8:30])
+    chunks.chunks = chunks.chunks[:2]
+    with pytest.raises(ValueError, match="chunks ended before its chunk 3"):
+        rows_of(found)
+    with pytest.raises(TypeError, match="iterated over once"):
+        from_chunks(chunk for chunk in [X])
+    with pytest.raises(TypeError, match="chunks is int"):
+        from_chunks(3)

@@ -81,7 +81,8 @@ def around(path: Path) -> None:
     splits = SemiSupervisedSplit(3).split(X, y)
     print(splits, gnomon.labelled_scorer("accuracy"), gnomon.read_table(path).X)
     print(gnomon.from_loaders([lambda: X]).shape, gnomon.to_onnx(model, dtype="float32"))
-    print(gnomon.from_parquet, gnomon.from_rows)
+    print(gnomon.from_parquet, gnomon.from_rows, gnomon.from_npz, gnomon.from_csv)
+    print(gnomon.transform_blocks(model, gnomon.from_chunks([X]), out=None))
     with gnomon.label(X, y, classes=["a", "b"], open_browser=False) as page:
         print(page.url, page.labels, page.chunks, page.export())
     print(datasets.make_classes().labels, datasets.make_linked().adjacency)

@@ -132,7 +132,12 @@ def class_shares(labels, weights, n_classes) -> tuple[np.ndarray, float]:
     """Shares of the classes among labelled rows, and that of these in what is said of a row."""
     known = labels >= 0
     counts = np.bincount(labels[known], None if weights is None else weights[known], n_classes)
-    return counts / counts.sum(), WORTH_OF_SHARES / (WORTH_OF_SHARES + counts.sum())
+    return counts / counts.sum(), share_of_shares(counts.sum())
+
+
+def share_of_shares(weight) -> float:
+    """How much of probabilities is the shares of the classes, where so many rows are labelled."""
+    return float(WORTH_OF_SHARES / (WORTH_OF_SHARES + weight))
 
 
 def taught_rows(labels) -> np.ndarray:

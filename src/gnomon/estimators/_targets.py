@@ -186,6 +186,83 @@ def read_targets(y, n_samples, target="auto", weights=None) -> Targets:
     return Targets(_standardise(values, coding), observed, coding)
 
 
+def no_coding() -> Coding:
+    """Nothing is known of y."""
+    return Coding("none", NO_CLASSES, np.zeros(0), np.ones(0), True)
+
+
+def columns_of(y, n_samples, target, before: Coding) -> tuple[np.ndarray, np.ndarray, Coding]:
+    """Y as plain columns, indicators of classes or numbers as they are; rows that have them.
+
+    The kind, and classes besides those of y, are those of the coding ``before``, where it has any.
+    """
+    if y is None:
+        width = len(before.classes) if before.kind == "classes" else len(before.center)
+        return np.zeros((n_samples, width)), np.zeros(n_samples, dtype=bool), before
+    kind = kind_of(y) if target == "auto" else target
+    kind = kind if before.kind == "none" else before.kind
+    return (_indicators if kind == "classes" else _numbers)(y, n_samples, kind, before)
+
+
+def _indicators(y, n_samples, kind, before):
+    classes = _after(read_classes(y, n_samples, before.classes), before.classes)
+    names = classes.names
+    if len(before.classes):
+        names = np.unique(np.concatenate([before.classes, names]))
+    if not len(names):
+        return columns_of(None, n_samples, kind, before)
+    labels, columns = _known_labels(classes, names), np.zeros((n_samples, len(names)))
+    columns[np.flatnonzero(labels >= 0), labels[labels >= 0]] = 1.0
+    width = len(names) - 1
+    coding = Coding("classes", names, np.zeros(width), np.ones(width), True)
+    return columns, labels >= 0, coding
+
+
+def _after(classes, before):
+    """The classes of a part after others, where -1 means what it meant before."""
+    signs, names = UNLABELLED in before.tolist(), classes.names.tolist()
+    if signs and not set(names) <= {UNLABELLED, 1}:
+        raise ValueError(
+            f"y has the classes {names}, and -1 and 1 alone before, which were taken for two "
+            "classes; mark unlabelled rows with None where parts may have such labels alone"
+        )
+    if signs or not len(before) or UNLABELLED not in names:
+        return classes
+    return keep_rows(
+        classes._replace(labels=np.where(classes.labels == 0, UNLABELLED, classes.labels)),
+        slice(None),
+    )
+
+
+def _numbers(y, n_samples, kind, before):
+    values, one_column = _as_columns(y, n_samples)
+    if kind == "multilabel":
+        _check_indicators(values)
+    if before.kind != "none" and values.shape[1] != len(before.center):
+        outputs = count(values.shape[1], "output")
+        raise ValueError(f"y has {outputs}; accepted are {len(before.center)}")
+    seen = np.isfinite(values)
+    if not np.array_equal(seen.any(axis=1), seen.all(axis=1)):
+        raise ValueError(
+            "y has rows with some outputs missing; partial_fit keeps moments, not rows: accepted "
+            "are rows with all outputs or with none"
+        )
+    width = values.shape[1]
+    coding = Coding(kind, NO_CLASSES, np.zeros(width), np.ones(width), one_column)
+    return np.where(seen, values, 0.0), seen.all(axis=1), coding
+
+
+def settled(coding: Coding, mean, sd) -> Coding:
+    """The coding of `columns_of` with the units of outputs of these means and deviations."""
+    if coding.kind == "multilabel":
+        return coding._replace(center=mean)
+    if coding.kind != "numeric":
+        return coding
+    scale = np.where(varies(sd, mean), sd, 1.0)
+    _check_range(scale)
+    return coding._replace(center=mean, scale=scale)
+
+
 def _warn_of_numbers(names):
     """Warn of so many integers that they may be measurements."""
     if names.dtype.kind in "iu" and len(names) > MOST_FLOAT_CLASSES:
@@ -379,8 +456,7 @@ def _unique(y):
 
 def _no_targets(n_samples):
     nothing = np.zeros((n_samples, 0))
-    coding = Coding("none", NO_CLASSES, np.zeros(0), np.ones(0), True)
-    return Targets(nothing, nothing.astype(bool), coding)
+    return Targets(nothing, nothing.astype(bool), no_coding())
 
 
 def _check_rows(y, n_samples):

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.metaestimators import available_if
 
 from gnomon.estimators._base import LatentPosterior, LinearGaussianModel
 from gnomon.estimators._door import (
@@ -18,24 +19,29 @@ from gnomon.estimators._door import (
     generator,
     in_memory_by_rows,
     read_data,
+    read_weights,
     repeatable,
     take_rows,
 )
 from gnomon.estimators._fit import IterativeFit
-from gnomon.estimators._predict import PredictsOutputs
+from gnomon.estimators._predict import PredictsOutputs, share_of_shares
 from gnomon.estimators._targets import (
     KINDS,
+    columns_of,
     contrasts,
     decode_covariance,
     decode_predictions,
     decode_scores,
+    no_coding,
     restore,
+    settled,
 )
 from gnomon.estimators.links import TakesLinks
 from gnomon.estimators.selection import ChoosesSize
 from gnomon.linalg.data import as_data, has_gaps
-from gnomon.models.sppca import predict, scores
-from gnomon.models.sppca.fit import Prediction, Settings, SppcaFit, fit
+from gnomon.linalg.standardize import varies
+from gnomon.models.sppca import parts, predict, scores
+from gnomon.models.sppca.fit import Prediction, Settings, SppcaFit, fit, fit_moments
 from gnomon.models.sppca.statistics import State
 from gnomon.models.strength import fit as strength
 from gnomon.stats import gaussian
@@ -44,8 +50,46 @@ from gnomon.typing import CallbackLike, GraphLike, OutputsLike, RowsLike, SeedLi
 SOLVERS = ("auto", "moments", "dual", "subspace", "em")
 SCALES = ("auto", "latent", "energy")
 LIKELIHOODS = ("gaussian", "probit")
+# What moments need of parameters.
+WITH_MOMENTS = {"supervision": "likelihood", "likelihood": "gaussian"}
 # What a probit likelihood needs of other parameters.
 WITH_PROBIT = {"supervision": "likelihood", "noise": "learn", "target_mean": "likelihood"}
+
+
+def _keeps_moments(model):
+    """Whether moments of the rows are all that the fit needs."""
+    said = {name: getattr(model, name) for name in ("supervision", "likelihood", "solver")}
+    if said not in ({**WITH_MOMENTS, "solver": solver} for solver in ("auto", "moments")):
+        raise AttributeError(
+            f"{', '.join(f'{name} == {value!r}' for name, value in said.items())}; partial_fit "
+            "keeps moments, not rows: accepted are supervision='likelihood', "
+            "likelihood='gaussian', and the solvers 'auto' and 'moments'"
+        )
+    if model.n_components == "auto":
+        raise AttributeError(
+            "n_components == 'auto'; partial_fit keeps moments, not rows: accepted are integers"
+        )
+    return True
+
+
+def _with_classes(labelled, before, after, d):
+    """Moments of labelled rows with an indicator for classes that came later."""
+    if labelled is None or after.kind != "classes":
+        return labelled
+    places = np.searchsorted(after.classes, before.classes)
+    return parts.with_columns(labelled, d, places, len(after.classes))
+
+
+def _coded(coding, labelled, d):
+    """The coding with the units of y, and how its columns become codes."""
+    if labelled is None:
+        return no_coding(), parts.Code(np.zeros(0), np.zeros((0, 0)))
+    mean, sd = parts.spread_of_outputs(labelled, d)
+    coding = settled(coding, mean, sd)
+    if coding.kind == "classes":
+        return coding, parts.Code(np.zeros(len(mean)), contrasts(len(mean)))
+    # What does not vary but for rounding is zero in these units.
+    return coding, parts.Code(coding.center, np.diag(varies(sd, mean) / coding.scale))
 
 
 class TargetDistribution(NamedTuple):
@@ -192,6 +236,9 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         components hold where it has none.
     n_iter_ : int
         Iterations; with gaps and a number or "auto", those after PPCA has filled them.
+    moments_, labelled_moments_ : Moments
+        After `partial_fit`: number, weight, mean and scatter of x over all rows so far, and of x
+        and y over the labelled ones, None where none are.
     n_passes_ : int
         Passes over X, those for its mean left out.
     converged_ : bool
@@ -321,6 +368,72 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
                 self.supervision_curve_ = strong.curve._asdict()
             run = strong.run
         self._keep_run(run, max_iter=self.max_iter)
+        return self
+
+    @available_if(_keeps_moments)
+    def partial_fit(
+        self, X: RowsLike, y: OutputsLike = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Fit the model to these rows and all that `partial_fit` was given before, exactly.
+
+        Rows are not kept, only moments: of x over all rows, and of x and y over the labelled
+        ones. After the last part the model is that of `fit` with all rows at once, whatever the
+        parts; a class may come late. What needs rows is left out: the head of `predict_proba`,
+        so that probabilities are those of the model alone, and `target_widening_`. After `fit`
+        it begins anew.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            More rows, without missing values. With those before at least as many as components.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+            Outputs as in `fit`; a row has all of them or none. What kind they are is said by
+            the first part that has any.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows; a weight of two is a row that occurs twice.
+
+        Returns
+        -------
+        self : SPPCA
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.datasets import load_iris
+        >>> from gnomon import SPPCA
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = SPPCA(2, supervision="likelihood")
+        >>> for rows in np.array_split(np.arange(150), 5):
+        ...     model = model.partial_fit(X[rows], y[rows])
+        >>> whole = SPPCA(2, supervision="likelihood").fit(X, y)
+        >>> bool(np.allclose(model.get_covariance(), whole.get_covariance()))
+        True
+        """
+        settings, before = self._settings(), getattr(self, "moments_", None)
+        X = as_data(read_data(self, X, fitting=before is None, allow_nan=False))
+        weights = read_weights(sample_weight, X.shape[0])
+        coding = no_coding() if before is None else self.target_coding_
+        columns, known, new = columns_of(y, X.shape[0], self.target, coding)
+        seen = parts.see(X, columns[known], known, weights)
+        if before is not None:
+            earlier = _with_classes(self.labelled_moments_, coding, new, X.shape[1])
+            seen = parts.join(parts.Seen(before, earlier), seen)
+        check_size(settings.n_components, (seen.every.n_rows, X.shape[1]))
+        coding, code = _coded(new, seen.labelled, X.shape[1])
+        found = fit_moments(seen, code, settings, self._loop(seen))
+        self._keep(X.dtype, coding, found, "likelihood", found.n_passes)
+        return self._keep_moments(seen, settings, found)
+
+    def _keep_moments(self, seen, settings, found):
+        """What a fit of moments leaves besides; a head would need rows."""
+        self.moments_, self.labelled_moments_ = seen
+        self.likelihood_, self.class_head_ = settings.likelihood, None
+        self.log_likelihood_ = found.log_likelihood
+        if self.target_coding_.kind == "classes":
+            shares = seen.labelled.mean[len(self.mean_) :]
+            self.class_shares_, self.class_doubt_ = shares, share_of_shares(seen.labelled.weight)
+        self._warn_at_floor(*found.at_floor)
+        self._keep_run(found.run, max_iter=self.max_iter)
         return self
 
     def fit_transform(

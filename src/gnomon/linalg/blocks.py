@@ -5,12 +5,12 @@ A memory map is an array like any other and needs nothing of this.
 
 import zlib
 from collections.abc import Callable, Iterable, Sequence
-from operator import attrgetter, matmul, methodcaller
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from gnomon.linalg.data import Centered, Data, Matrix
+from gnomon.linalg.data import SAFE_SHIFT, Centered, Data, Matrix
 
 # Entries of rows in blocks that are read once and kept, for fits that read them many times: 128 MB
 # in double precision, which leaves as much again for what a fit holds beside them.
@@ -18,11 +18,10 @@ KEPT_ENTRIES = 2**24
 
 
 class Blocks(Data):
-    """Rows of several `Data`, stacked; ``map`` decides where their products run."""
+    """Rows of several `Data`, stacked."""
 
-    def __init__(self, parts: Iterable[Data], map: Callable = map):
+    def __init__(self, parts: Iterable[Data]):
         parts = list(parts)
-        self.map = map
         if not parts:
             raise ValueError("parts is empty; Blocks needs at least one block of rows")
         # A block without rows has nothing to say, but where there is no other.
@@ -48,30 +47,31 @@ class Blocks(Data):
 
     @property
     def squared_norm(self):
-        return float(sum(self.map(attrgetter("squared_norm"), self.parts)))
+        return float(sum(part.squared_norm for part in self.parts))
 
     def row_squared_norms(self):
-        return np.concatenate(list(self.map(methodcaller("row_squared_norms"), self.parts)))
+        return np.concatenate([part.row_squared_norms() for part in self.parts])
 
     def column_sums(self):
-        return sum(self.map(methodcaller("column_sums"), self.parts))
+        return sum(part.column_sums() for part in self.parts)
 
     def less_mean(self, mean):
-        return Blocks([Centered(part, mean) for part in self.parts], self.map)
+        return Blocks([Centered(part, mean) for part in self.parts])
 
     def gram(self):
-        return sum(self.map(methodcaller("gram"), self.parts))
+        return sum(part.gram() for part in self.parts)
 
     def dense_blocks(self):
         for part in self.parts:
             yield from part.dense_blocks()
 
-    def dual_gram(self):
-        rows = np.concatenate(list(self.map(_part_rows, self.parts)))
-        return (rows @ rows.T).astype(float)
+    def each(self):
+        """The blocks, one after another, as arrays or sparse arrays."""
+        for part in self.parts:
+            yield _rows_of(part)
 
     def as_float32(self):
-        return Blocks([part.as_float32() for part in self.parts], self.map)
+        return Blocks([part.as_float32() for part in self.parts])
 
     def rows(self, mask):
         mask = np.asarray(mask)
@@ -81,7 +81,7 @@ class Blocks(Data):
             mask = np.isin(np.arange(self.shape[0]), mask)
         cut = np.split(mask, self._starts[1:-1])
         parts = [part.rows(m) for part, m in zip(self.parts, cut, strict=True) if m.any()]
-        return Blocks(parts or [self.parts[0].rows(cut[0])], self.map)
+        return Blocks(parts or [self.parts[0].rows(cut[0])])
 
     def kept_in_memory(self):
         if self.shape[0] * self.shape[1] > KEPT_ENTRIES:
@@ -93,19 +93,11 @@ class Blocks(Data):
         return Matrix(_stacked(parts, self.shape, self.dtype))
 
     def _matmat(self, B):
-        return np.concatenate(list(self.map(matmul, self.parts, [B] * len(self.parts))))
+        return np.concatenate([part @ B for part in self.parts])
 
     def _rmatmat(self, Z):
         cut = np.split(Z, self._starts[1:-1])
-        return sum(self.map(_part_transposed_product, self.parts, cut))
-
-
-def _part_rows(part):
-    return np.concatenate(list(part.dense_blocks()))
-
-
-def _part_transposed_product(part, Z):
-    return part.T @ Z
+        return sum(part.T @ own for part, own in zip(self.parts, cut, strict=True))
 
 
 def _stacked(parts, shape, dtype):
@@ -123,16 +115,32 @@ def _rows_of(part):
     return part.leaf.X if isinstance(part, Loaded) else part.X
 
 
+class Facts(NamedTuple):
+    """What is known of rows since they were first read; sums are None where they are not known.
+
+    Whether NaN marks gaps in them, whether they are sparse, sums of their columns (d,), of squares.
+    """
+
+    has_gaps: bool = False
+    is_sparse: bool = False
+    sums: np.ndarray | None = None
+    squares: float | None = None
+
+
 class Loaded(Data):
     """Rows that a function returns each time they are needed; one block is in memory at a time."""
 
-    def __init__(self, load: Callable[[], np.ndarray], shape, dtype, gaps=False):
+    def __init__(self, load: Callable[[], np.ndarray], shape, dtype, facts: Facts | None = None):
         super().__init__(dtype, shape)
-        self.load, self._gaps = load, gaps
+        self.load, self.facts = load, Facts() if facts is None else facts
 
     @property
     def has_gaps(self):
-        return self._gaps
+        return self.facts.has_gaps
+
+    @property
+    def is_sparse(self):
+        return self.facts.is_sparse
 
     @property
     def leaf(self) -> Matrix:
@@ -141,7 +149,33 @@ class Loaded(Data):
 
     @property
     def squared_norm(self):
-        return self.leaf.squared_norm
+        known = self.facts.squares
+        return self.leaf.squared_norm if known is None else known
+
+    def row_squared_norms(self):
+        return self.leaf.row_squared_norms()
+
+    def column_sums(self):
+        known = self.facts.sums
+        return self.leaf.column_sums() if known is None else known
+
+    def stored_deviations(self, mean):
+        """Sum of (x - mu)^2 over all entries of sparse rows, at the cost of the stored ones."""
+        sums, squares = self.facts.sums, self.facts.squares
+        if sums is None or squares is None:
+            return self.leaf.stored_deviations(mean)
+        shift = 2 * float(sums @ mean) - self.shape[0] * float(mean @ mean)
+        if abs(shift) < SAFE_SHIFT * (squares - shift):
+            return squares - shift
+        return self.leaf.stored_deviations(mean)
+
+    def gram(self):
+        return self.leaf.gram()
+
+    def as_float32(self):
+        if not self.is_sparse or self.dtype == np.float32:
+            return self
+        return Loaded(self.load, self.shape, np.float32, self.facts)
 
     def dense_blocks(self):
         yield from self.leaf.dense_blocks()
@@ -149,7 +183,8 @@ class Loaded(Data):
     def rows(self, mask):
         mask = np.asarray(mask)
         n = int(mask.sum()) if mask.dtype == bool else len(mask)
-        return Loaded(lambda: self.load()[mask], (n, self.shape[1]), self.dtype, self._gaps)
+        facts = Facts(self.has_gaps, self.is_sparse)
+        return Loaded(lambda: self.load()[mask], (n, self.shape[1]), self.dtype, facts)
 
     def _matmat(self, B):
         return self.leaf @ B
@@ -198,7 +233,16 @@ def _loaded(k, load):
         raise ValueError(f"loaders[{k}] returns {first.ndim} dimensions; accepted are 2")
     dtype = np.float32 if first.dtype == np.float32 else np.float64
     load = _Loader(k, load, first.shape, _checksum(first))
-    return Loaded(load, first.shape, dtype, _gaps_of(k, first))
+    return Loaded(load, first.shape, dtype, _facts(k, first.astype(dtype, copy=False)))
+
+
+def _facts(k, rows):
+    """What fits ask of all rows before anything else, so that it costs them no read."""
+    data, has_gaps = Matrix(rows), _gaps_of(k, rows)
+    if has_gaps:
+        return Facts(has_gaps=True)
+    with np.errstate(over="ignore"):
+        return Facts(False, data.is_sparse, data.column_sums(), data.squared_norm)
 
 
 def _gaps_of(k, rows):

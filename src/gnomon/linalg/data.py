@@ -259,7 +259,7 @@ class Centered(Data):
 
     @property
     def squared_norm(self):
-        if self.is_sparse and isinstance(self.X, Matrix):
+        if self.is_sparse and hasattr(self.X, "stored_deviations"):
             return self.X.stored_deviations(self.mean.astype(float))
         return super().squared_norm
 

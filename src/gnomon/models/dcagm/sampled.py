@@ -23,8 +23,10 @@ from gnomon.models.dcagm.alternation import (
     SHRINKAGE,
     Model,
     State,
+    ascend,
     em_moments,
     objective,
+    prior_of,
     row_gradient,
     step,
     through_scale,
@@ -34,6 +36,7 @@ from gnomon.models.dcagm.mixture import (
     Whitened,
     add,
     class_densities,
+    m_step,
     moments_of,
     moved,
     no_moments,
@@ -136,8 +139,9 @@ def _round(state: State, rows: Rows, S, sample: Sample, model: Model):
     try:
         return iterate(method, max_iter=ROUND_STEPS, tol=-1.0).state, whole.value
     except NumericalError:
-        # Here the sample is too far from all rows for so many steps.
-        return iterate(method, max_iter=1, tol=-1.0).state, whole.value
+        # The sample is too far from all rows: a step of P, and one of EM on all of them.
+        mixture = m_step(begin.mixture, whole.moments, prior_of(begin.Z, rows, model))
+        return ascend(begin._replace(mixture=mixture), held, model)[0], whole.value
 
 
 def _others(whole: Sums, rows: Rows, S, state: State, model: Model) -> Others:

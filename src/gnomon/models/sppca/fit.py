@@ -28,9 +28,10 @@ from gnomon.linalg.data import (
     has_gaps,
     weighted,
 )
+from gnomon.linalg.moments import Summed
 from gnomon.linalg.solve import Cholesky, threads_for
 from gnomon.models.gaussian import em as gaussian_em
-from gnomon.models.sppca import fit_by_products, gaps, probit
+from gnomon.models.sppca import fit_by_products, gaps, parts, probit
 from gnomon.models.sppca.em import canonical, maximise
 from gnomon.models.sppca.statistics import (
     State,
@@ -39,6 +40,7 @@ from gnomon.models.sppca.statistics import (
     counted_outputs,
     from_dual,
     from_moments,
+    input_moments,
     noise_rule,
     tolerance,
 )
@@ -135,6 +137,19 @@ def fit(problem: Problem, settings: Settings, loop) -> SppcaFit:
     """The maximum of the likelihood of all that is observed."""
     with threads_for(as_data(problem.X)):
         mean, found = _solved(problem, settings, loop)
+    return _fitted(mean, found, settings)
+
+
+def fit_moments(seen: parts.Seen, code: parts.Code, settings: Settings, loop) -> SppcaFit:
+    """The same of rows that are known by their moments."""
+    mean, X = center(Summed(seen.every))
+    stats, axes = input_moments(X)
+    stats = stats._replace(outputs=parts.outputs(seen, code, axes))
+    return _fitted(mean, _by_statistics(stats, axes, settings, loop), settings)
+
+
+def _fitted(mean, found, settings):
+    """A maximum as the result of a fit."""
     run, basis, floored, n_passes, log_likelihood = found
     fitted = from_likelihood(mean, canonical(run.state, basis), settings.scale == "energy")
     return fitted._replace(
@@ -170,7 +185,11 @@ def _route(X, settings):
 
 
 def _by_moments(X, problem, settings, loop, statistics_of=from_moments):
-    stats, basis = statistics_of(X, problem.Y, problem.observed, problem.weights)
+    found = statistics_of(X, problem.Y, problem.observed, problem.weights)
+    return _by_statistics(*found, settings, loop)
+
+
+def _by_statistics(stats, basis, settings, loop):
     noise, tol = noise_rule(stats, settings), tolerance(stats, settings.tol)
     q, max_iter = settings.n_components, settings.max_iter
     run = maximise(stats, q, noise, max_iter=max_iter, tol=tol, loop=loop)

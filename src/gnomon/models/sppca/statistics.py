@@ -198,21 +198,27 @@ def has_closed_form(stats: Statistics, noise: Noise) -> bool:
 
 def from_moments(X: Data, Y, observed, weights=None) -> tuple[Statistics, np.ndarray]:
     """Statistics of centred X (weighted where it is) and its principal axes (d, d)."""
-    S = X.gram()
-    energy = check_spread(float(np.trace(S)), X.dtype)
-    g, axes = np.linalg.eigh(S)
-    g, axes = np.maximum(g[::-1], 0.0), axes[:, ::-1]
+    stats, axes = input_moments(X)
     labelled = observed.any(axis=1)
     rows = int(labelled.sum())
     complete = rows > 0 and bool(observed[labelled].all())
     if complete and rows > 2 * (X.n_features + Y.shape[1]):
-        found = _outputs_by_moments(X, Y, labelled, weights, S, axes)
+        found = _outputs_by_moments(X, Y, labelled, weights, stats.g, axes)
     elif rows:
         T = np.asarray(X.rows(labelled) @ axes, dtype=float)
         found = _labelled_outputs(T, Y, observed, labelled, weights)
     else:
-        found = no_outputs(len(g), Y.shape[1])
-    return Statistics(X.n_samples, X.n_features, energy, g, found), axes
+        found = no_outputs(len(axes), Y.shape[1])
+    return stats._replace(outputs=found), axes
+
+
+def input_moments(X: Data) -> tuple[Statistics, np.ndarray]:
+    """Statistics of centred X without outputs, and its principal axes (d, d)."""
+    S = X.gram()
+    energy = check_spread(float(np.trace(S)), X.dtype)
+    g, axes = np.linalg.eigh(S)
+    g, axes = np.maximum(g[::-1], 0.0), axes[:, ::-1]
+    return Statistics(X.n_samples, X.n_features, energy, g, no_outputs(len(g))), axes
 
 
 def from_dual(X: Data, Y, observed, weights=None) -> tuple[Statistics, np.ndarray]:
@@ -235,16 +241,18 @@ def _labelled_outputs(T, Y, observed, labelled, weights):
     return outputs(T, Y[labelled], observed[labelled], own)
 
 
-def _outputs_by_moments(X, Y, labelled, weights, S, axes):
+def _outputs_by_moments(X, Y, labelled, weights, g, axes):
     """Moments of [x, y, 1] over the labelled rows, which are too many to keep."""
-    rows = X if labelled.all() else X.rows(labelled)
-    S = S if labelled.all() else rows.gram()
-    weights = np.ones(len(Y)) if weights is None else weights
-    roots = np.sqrt(weights[labelled])[:, None]
-    rest = np.hstack([Y[labelled] * roots, roots])
+    all_of_them = labelled.all()
+    rows = X if all_of_them else X.rows(labelled)
+    squares = np.diag(g) if all_of_them else axes.T @ rows.gram() @ axes
+    roots = np.ones(labelled.sum()) if weights is None else np.sqrt(weights[labelled])
+    rest = np.empty((len(roots), Y.shape[1] + 1))
+    np.multiply(Y if all_of_them else Y[labelled], roots[:, None], out=rest[:, :-1])
+    rest[:, -1] = roots
     cross = axes.T @ np.asarray(rows.T @ rest, dtype=float)
-    J = np.block([[axes.T @ S @ axes, cross], [cross.T, rest.T @ rest]])
-    return outputs_from_moments(J, axes.shape[1], weights[labelled].sum())
+    J = np.block([[squares, cross], [cross.T, rest.T @ rest]])
+    return outputs_from_moments(J, axes.shape[1], float(roots @ roots))
 
 
 def outputs(T, Y, observed, weights=None) -> Outputs:

@@ -1,0 +1,158 @@
+"""A fit to rows in blocks is the fit to the rows in memory, whatever the blocks."""
+
+import warnings
+from functools import partial
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from gnomon import BSDR, DCAGM, PPCA, SPPCA, KernelSPPCA, from_chunks, from_loaders, from_parquet
+from gnomon.linalg import blocks as storage
+from gnomon.models import kernel
+from gnomon.models.dcagm import sampled as of_dcagm
+from gnomon.models.gaussian import patterns
+
+MODELS = {
+    "PPCA": PPCA(2),
+    "SPPCA": SPPCA(2),
+    "likelihood": SPPCA(2, supervision="likelihood"),
+    "KernelSPPCA": KernelSPPCA(2, n_landmarks=15),
+    "DCAGM": DCAGM(2, max_iter=5),
+    "BSDR": BSDR(2, max_iter=8, random_state=0),
+}
+CUTS = {
+    "ones": np.arange(1, 300),
+    "sevens": np.arange(7, 300, 7),
+    "thousands": [],
+    "unequal": [1, 40, 41, 290],
+    "empty": [0, 100, 100, 100, 300],
+}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=300)
+    X = 2 * np.eye(3, 6)[y] + rng.standard_normal((300, 6))
+    return X, np.where(rng.random(300) < 0.4, y, -1)
+
+
+def few_are_kept(monkeypatch):
+    """Rows and their features are too many to be kept, in memory and in blocks alike."""
+    for module in (storage, kernel, of_dcagm):
+        monkeypatch.setattr(module, "KEPT_ENTRIES", 600)
+
+
+def fitted(name, X, y):
+    from sklearn.base import clone
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return clone(MODELS[name]).fit(X, None if name == "PPCA" else y)
+
+
+# Transformed rows of the fits in memory, by model and by whether rows are kept.
+EXPECTED = {}
+
+
+def tolerance(name):
+    return 1e-6 if name == "BSDR" else 1e-9
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["kept", "read anew"])
+@pytest.mark.parametrize("cuts", CUTS)
+@pytest.mark.parametrize("name", MODELS)
+def test_blocks_are_the_array(rows, name, cuts, kept, monkeypatch):
+    if not kept:
+        few_are_kept(monkeypatch)
+    X, y = rows
+    parts = np.split(X, CUTS[cuts])
+    found = fitted(name, from_loaders([partial(np.copy, part) for part in parts]), y)
+    if (name, kept) not in EXPECTED:
+        EXPECTED[name, kept] = fitted(name, X, y).transform(X)
+    expected = EXPECTED[name, kept]
+    assert_allclose(found.transform(X), expected, atol=tolerance(name) * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_parquet_and_chunks_are_the_array(rows, name, tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet as files
+
+    X, y = rows
+    table = pa.table({str(k): column for k, column in enumerate(X.T)})
+    files.write_table(table, tmp_path / "X.parquet", row_group_size=70)
+    expected = fitted(name, X, y).transform(X)
+    for stored in (from_parquet(tmp_path / "X.parquet"), from_chunks(np.array_split(X, 4))):
+        found = fitted(name, stored, y).transform(stored)
+        assert_allclose(found, expected, atol=tolerance(name) * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("name", ["PPCA", "likelihood"])
+@pytest.mark.parametrize("cuts", CUTS)
+def test_gaps_in_blocks_that_are_read_anew(rows, name, cuts, monkeypatch):
+    X, y = rows
+    X = np.where(np.random.default_rng(1).random(X.shape) < 0.1, np.nan, X)
+    expected = fitted(name, X, y)
+    for module in (storage, patterns):
+        monkeypatch.setattr(module, "KEPT_ENTRIES", 600)
+    monkeypatch.setattr(patterns, "PART_ROWS", 50)
+    found = fitted(name, from_loaders([partial(np.copy, p) for p in np.split(X, CUTS[cuts])]), y)
+    assert found.n_iter_ == expected.n_iter_
+    assert_allclose(found.get_covariance(), expected.get_covariance(), rtol=1e-9)
+    assert_allclose(found.log_likelihood_, expected.log_likelihood_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["SPPCA", "KernelSPPCA", "DCAGM", "BSDR"])
+def test_gaps_of_rows_that_cannot_be_kept_are_refused_by_others(rows, name, monkeypatch):
+    X, y = rows
+    X = np.where(np.random.default_rng(1).random(X.shape) < 0.1, np.nan, X)
+    blocks = from_loaders([lambda: X[:100], lambda: X[100:]])
+    kept = fitted(name, blocks, y)
+    assert_allclose(kept.transform(X), fitted(name, X, y).transform(X))
+    monkeypatch.setattr(storage, "KEPT_ENTRIES", 600)
+    with pytest.raises(ValueError, match="X has missing values and 1,800 entries in blocks"):
+        fitted(name, blocks, y)
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers", "labels", "one number", "nothing"])
+def test_parts_of_sppca_are_the_fit_to_all_rows(rows, kind):
+    X, y = rows
+    rng = np.random.default_rng(2)
+    numbers = X[:, :2] @ rng.standard_normal((2, 2)) + rng.standard_normal((300, 2))
+    numbers[rng.random(300) < 0.5] = np.nan
+    signs = np.where(np.isnan(numbers), np.nan, numbers > 0.5)
+    late = np.where(np.arange(300) < 100, np.where(y == 2, -1, y), y)
+    outputs = {"classes": late, "numbers": numbers, "labels": signs, "one number": numbers[:, 0]}
+    t, w = outputs.get(kind), rng.uniform(0.5, 2, 300)
+    settings = {"supervision": "likelihood", "tol": 1e-12, "max_iter": 2000}
+    if kind == "classes":
+        settings["noise"] = 1.0  # two components explain three classes wholly
+    whole, parts = SPPCA(2, **settings).fit(X, t, sample_weight=w), SPPCA(2, **settings)
+    for part in np.array_split(np.arange(300), 7):
+        parts.partial_fit(X[part], None if t is None else t[part], sample_weight=w[part])
+    assert_allclose(parts.log_likelihood_, whole.log_likelihood_, rtol=1e-10)
+    assert_allclose(parts.get_covariance(), whole.get_covariance(), atol=1e-8)
+    assert_allclose(parts.transform(X), whole.transform(X), atol=1e-7)
+    assert_allclose(parts.coef_, whole.coef_, atol=1e-8)
+    assert_allclose(parts.target_covariance_, whole.target_covariance_, atol=1e-8)
+    if kind == "classes":
+        assert parts.classes_.tolist() == [0, 1, 2]
+        assert parts.class_head_ is None
+        assert np.mean(parts.predict(X) == whole.predict(X)) > 0.9
+
+
+def test_partial_fit_of_sppca_says_what_it_cannot(rows):
+    X, y = rows
+    with pytest.raises(AttributeError, match="partial_fit") as error:
+        SPPCA(2).partial_fit(X, y)
+    assert "accepted are supervision='likelihood'" in str(error.value.__cause__)
+    model = SPPCA(1, supervision="likelihood")
+    with pytest.raises(ValueError, match="some outputs missing"):
+        model.partial_fit(X, np.column_stack([X[:, 0], np.where(y < 0, np.nan, X[:, 1])]))
+    model = SPPCA(1, supervision="likelihood").partial_fit(X, np.where(y > 0, 1, -1))
+    with pytest.raises(ValueError, match="-1 and 1 alone before"):
+        model.partial_fit(X, y)
+    model.fit(X, y)
+    assert not hasattr(model, "moments_")
