@@ -103,6 +103,25 @@ def test_an_error_reaches_the_caller_and_frees_the_threads(many_parts, monkeypat
     assert with_threads(monkeypatch, 2, run) == ["0", "1", "2"]
 
 
+def test_parts_are_taken_as_they_are_needed(many_parts, monkeypatch):
+    taken = []
+
+    def parts():
+        for k in range(50):
+            taken.append((k, threading.current_thread() is threading.main_thread()))
+            yield k
+
+    def first_few():
+        results = threads.in_order(str, parts(), 1)
+        found = [next(results) for _ in range(3)]
+        results.close()
+        return found
+
+    assert with_threads(monkeypatch, 2, first_few) == ["0", "1", "2"]
+    assert len(taken) < 10
+    assert all(on_main for _, on_main in taken)
+
+
 def test_a_fork_makes_threads_of_its_own(many_parts, monkeypatch):
     with_threads(monkeypatch, 2, lambda: list(threads.in_order(str, range(3), 1)))
     before = threads._threads

@@ -5,7 +5,7 @@ from scipy import sparse
 
 pytest.importorskip("pyarrow")
 from gnomon.exceptions import TableError
-from gnomon.linalg import data
+from gnomon.linalg import data, threads
 from gnomon.tools import modelfile, recipe, tables
 from gnomon.tools.recipe import Recipe, apply, gap_counts, plan
 from gnomon.tools.tables import open_table
@@ -57,6 +57,21 @@ def test_batches_give_what_the_whole_gives(table, monkeypatch):
     assert rule.names == whole_rule.names
     assert isinstance(X, np.memmap)
     assert_allclose(X, whole, rtol=1e-5, atol=1e-6)
+
+
+def test_notes_of_batches_come_in_the_order_of_the_rows(table, monkeypatch):
+    rule = plan(table("kind,n\nx,1\ny,2\nx,4\n"))
+    monkeypatch.setattr(tables, "STREAM_ABOVE", 10)
+    monkeypatch.setattr(tables, "BATCH_BYTES", 100)
+    monkeypatch.setattr(threads, "n_threads", lambda: 3)
+    pieces = table("kind,n\n" + "".join(f"new{i // 20:02d},{i}\n" for i in range(400)))
+    said: list[str] = []
+    X = apply(rule, pieces, said.append)
+    assert len(said) > 5
+    first = [note.split("'kind' has ")[1][:7] for note in said]
+    assert first == sorted(first)
+    assert np.isnan(X[:, 0]).all()
+    assert (np.diff(X[:, 1]) > 0).all()
 
 
 @pytest.mark.parametrize("size", [10**9, 200])

@@ -11,6 +11,7 @@ from pyarrow import csv, parquet
 
 import gnomon
 from gnomon.exceptions import TableError
+from gnomon.linalg import threads
 from gnomon.tools import write
 from gnomon.tools.write import (
     embedding_batches,
@@ -35,6 +36,20 @@ def test_parts_become_one_file(tmp_path, name):
         found = csv.read_csv(path, parse_options=csv.ParseOptions(delimiter=separator)).to_pydict()
         assert found["b"] == ["x", "", "'=1+1"]
     assert found["a"] == [1.5, 2, 3]
+
+
+def test_threads_write_parts_in_their_order(tmp_path, monkeypatch):
+    parts = [
+        {"row": np.arange(k, k + 3), "z": np.random.default_rng(k).random(3)} for k in range(9)
+    ]
+    written = []
+    for size in (1, 3):
+        monkeypatch.setattr(threads, "n_threads", lambda size=size: size)
+        written.append(write_batches(tmp_path / f"{size}.csv", iter(parts)).read_bytes())
+    assert written[0] == written[1]
+    assert csv.read_csv(tmp_path / "3.csv")["row"].to_pylist() == [
+        row for part in parts for row in part["row"]
+    ]
 
 
 def test_other_files_are_refused(tmp_path):

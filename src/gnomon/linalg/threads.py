@@ -11,7 +11,7 @@ serve one caller at a time; another one, of a pool of its own, works on its own 
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Lock
@@ -60,9 +60,13 @@ def n_threads() -> int:
     return max(1, min(cpu_count(), one_thread.allowed()))
 
 
-def in_order(function: Callable, parts: Sequence, work: float) -> Iterator[Any]:
-    """``function(part)`` for every part, in their order; ``work`` is their multiplications."""
-    size, threads = n_threads() if work >= LEAST_WORK and len(parts) > 1 else 1, _threads
+def in_order(function: Callable, parts: Iterable, work: float) -> Iterator[Any]:
+    """``function(part)`` for every part, in their order; ``work`` is their multiplications.
+
+    Parts are taken as they are needed, on the thread of the caller.
+    """
+    several = not isinstance(parts, Sized) or len(parts) > 1
+    size, threads = n_threads() if work >= LEAST_WORK and several else 1, _threads
     if size == 1 or not threads.taken.acquire(blocking=False):
         yield from map(function, parts)
         return

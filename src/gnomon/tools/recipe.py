@@ -10,6 +10,7 @@ Columns with one value, without values, or with too many levels are left out and
 """
 
 import tempfile
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from gnomon.estimators import count
 from gnomon.exceptions import TableError
 from gnomon.linalg.data import row_slices
+from gnomon.linalg.threads import in_order
 from gnomon.tools.tables import NUMBER, Table, as_numbers, as_texts, column_kind
 
 # A text column with more levels is names or prose: an indicator for each would drown the rest.
@@ -296,22 +298,35 @@ def apply(recipe: Recipe, table: Table, report=lambda text: None):
             raise TableError(
                 f"{table.path} has no column {feature.column!r}, which the model was fitted on"
             )
-    parts = (_rows(recipe, batch, table.path, report) for batch in table.batches())
+    rows = partial(_rows, recipe, table.path)
     if not table.streamed:
-        return next(parts)
-    return _mapped(parts, len(recipe.names))
+        (batch,) = table.batches()
+        return _told(rows(batch), report)
+    rows = partial(rows, dtype=np.float32)
+    parts = in_order(rows, table.batches(), work=np.inf)
+    return _mapped((_told(part, report) for part in parts), len(recipe.names))
 
 
-def _rows(recipe, batch, path, report):
-    X = np.empty((batch.n_rows, len(recipe.names)))
+def _rows(recipe, path, batch, dtype=float):
+    """The rows of a batch, and what is to be said of them."""
+    X = np.empty((batch.n_rows, len(recipe.names)), dtype=dtype)
+    notes: list[str] = []
     start = 0
     for feature in recipe.features:
         stop = start + len(feature.names)
         where = f"{path}: column {feature.column!r}"
-        raw = _raw(feature, batch.columns[feature.column], where, report)
+        raw = _raw(feature, batch.columns[feature.column], where, notes.append)
         X[:, start:stop] = (raw - feature.center) / feature.scale
         start = stop
-    return X
+    return X, notes
+
+
+def _told(rows_and_notes, report):
+    """The rows, when what is to be said of them has been said."""
+    rows, notes = rows_and_notes
+    for note in notes:
+        report(note)
+    return rows
 
 
 def _raw(feature, column, where, report):
@@ -374,7 +389,7 @@ def _mapped(parts, width):
     n_rows = 0
     with tempfile.TemporaryFile(prefix="gnomon-") as file:
         for part in parts:
-            file.write(part.astype(np.float32).tobytes())
+            file.write(part)
             n_rows += len(part)
         file.flush()
         return np.memmap(file, dtype=np.float32, mode="r", shape=(n_rows, width))

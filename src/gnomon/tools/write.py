@@ -3,6 +3,8 @@
 import os
 import sys
 from collections.abc import Iterable
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ import pyarrow.compute as pc
 from gnomon.exceptions import TableError
 from gnomon.inference.checkpoint import atomic_file
 from gnomon.linalg.data import slices
+from gnomon.linalg.threads import in_order
 from gnomon.tools.tables import (
     BATCH_ROWS,
     COMPRESSED,
@@ -252,18 +255,26 @@ def _kept(column, written, to_text):
 
 
 def _write_csv(file, tables, separator, copied):
+    text, parts = partial(_csv_text, separator=separator, copied=copied), enumerate(tables)
+    first = list(islice(parts, 2))
+    several = len(first) > 1
+    for part in in_order(text, chain(first, parts), np.inf) if several else map(text, first):
+        file.write(part)
+
+
+def _csv_text(numbered, separator, copied):
+    """A part of a table as csv, the first one with a header."""
     from pyarrow import csv
 
-    for i, table in enumerate(tables):
-        _check_cells(table)
-        given = dict(zip(table.column_names, table.columns, strict=True))
-        names = [name if name in copied else _safe_text(name) for name in given]
-        columns = [c if name in copied else _safe(c) for name, c in given.items()]
-        safe = pa.table(columns, names=names)
-        options = csv.WriteOptions(
-            include_header=i == 0, delimiter=separator, quoting_style="needed"
-        )
-        csv.write_csv(safe, file, options)
+    i, table = numbered
+    _check_cells(table)
+    given = dict(zip(table.column_names, table.columns, strict=True))
+    names = [name if name in copied else _safe_text(name) for name in given]
+    columns = [c if name in copied else _safe(c) for name, c in given.items()]
+    text = pa.BufferOutputStream()
+    options = csv.WriteOptions(include_header=i == 0, delimiter=separator, quoting_style="needed")
+    csv.write_csv(pa.table(columns, names=names), text, options)
+    return text.getvalue()
 
 
 def _write_parquet(file, tables):
