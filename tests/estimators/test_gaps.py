@@ -9,7 +9,8 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from gnomon import BSDR, DCAGM, BSDRRegressor, MultinomialProbit
+from gnomon import BSDR, DCAGM, PPCA, SPPCA, BSDRRegressor, MultinomialProbit
+from gnomon.models.gaussian import patterns
 
 N, D = 400, 12
 
@@ -150,3 +151,15 @@ def test_a_fit_to_sparse_rows_fills_nothing_and_says_so(planted):
     assert not get_tags(model).input_tags.allow_nan
     with pytest.raises(ValueError, match="did not learn to fill them"):
         model.transform(holed)
+
+
+@pytest.mark.parametrize(
+    "model", [PPCA("auto"), PPCA(0.8), PPCA(2, prior="ard"), SPPCA(2), SPPCA(2, supervision=0.5)]
+)
+def test_an_array_of_more_entries_than_blocks_are_kept_has_every_fit(monkeypatch, model):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 6)) + 0.3 * rng.normal(size=(60, 6))
+    y, X[rng.random(X.shape) < 0.1] = (X[:, 0] > 0).astype(int), np.nan
+    expected = clone(model).fit(X, y).transform(X)
+    monkeypatch.setattr(patterns, "KEPT_ENTRIES", 100)
+    assert_allclose(clone(model).fit(X, y).transform(X), expected, atol=1e-4)

@@ -13,7 +13,9 @@ def rows(rng):
     return 3 * np.eye(3, 5)[y] + rng.standard_normal((90, 5)), y
 
 
-@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array, from_rows], ids=str)
+@pytest.mark.parametrize(
+    "store", [np.asarray, sparse.csr_array, from_rows], ids=lambda store: store.__name__
+)
 def test_blocks_are_those_of_all_rows_at_once(rows, monkeypatch, store):
     monkeypatch.setattr(results, "RESULT_ENTRIES", 100)
     X, y = rows

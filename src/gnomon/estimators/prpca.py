@@ -581,9 +581,9 @@ class PRPCA(IterativeFit, LinearGaussianModel):
     def _parts(self):
         """Loadings of content, neighbours and smoothed content, from what is kept of them."""
         kept = self.components_, self.neighbour_components_, self.smoothed_components_
-        loadings = (each.T.astype(float) for each in kept)
+        W, V, U = (each.T.astype(float) for each in kept)
         factors = self.neighbour_weight_, self.smoothed_weight_
-        return beside.Parts(*loadings, self.noise_variance_, factors, self.power)
+        return beside.Parts(W, V, U, self.noise_variance_, factors, self.power)
 
     def _filled(self, X):
         """Rows with their gaps filled from their own content."""

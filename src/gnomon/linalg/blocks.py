@@ -250,7 +250,7 @@ def _gaps_of(k, rows):
     with np.errstate(all="ignore"):
         if np.isfinite(float(rows.sum())):
             return False
-    entries = rows.data if sparse.issparse(rows) else rows
+    entries = rows.data if sparse.issparse(rows) else rows  # type: ignore[attr-defined]
     if np.isinf(entries).any() or sparse.issparse(rows):
         raise ValueError(
             f"loaders[{k}] returns NaN in a sparse array or infinity; accepted are finite numbers, "

@@ -130,9 +130,9 @@ def map_features(X: Data, values: Callable, K_landmarks, weights=None) -> Featur
     mean, total = sums / weights.sum(), weights.sum()
     found = first._replace(offset=first.offset + mean)
     gram = squares - total * np.outer(mean, mean)
-    F = Mapped(X, values, found, gram)
-    F.n_samples = float(total)
-    return Features(found, F, None, float(np.trace(gram)))
+    mapped = Mapped(X, values, found, gram)
+    mapped.n_samples = float(total)
+    return Features(found, mapped, None, float(np.trace(gram)))
 
 
 def fit_features(K, index, most=None, weights=None) -> Features:

@@ -93,25 +93,28 @@ def _fit_em(mean, X, q, settings, loop):
 
 
 def _fit_gaps(problem, settings, loop):
-    data = patterns.inputs(*problem)
-    curve, n_components = None, settings.n_components
-    if isinstance(data, patterns.Parts) and not isinstance(n_components, Integral):
-        raise ValueError(
-            f"n_components == {n_components!r} and X has missing values in more entries than are "
-            "kept in memory; accepted are integers >= 1"
-        )
-
-    def fit_rows(rows, q):
-        return gaps.maximise(rows, q, iterate, max_iter=settings.max_iter, tol=settings.tol).state
-
-    if n_components == "auto":
-        curve = dimension.search_curve(data, settings.rng, settings.max_iter, settings.tol)
-    explained = partial(dimension.explained_with_gaps, data, fit_rows)
-    q = _size(n_components, curve, explained, problem.X.shape)
+    q, curve = settings.n_components, None
+    if not isinstance(q, Integral):
+        q, curve = _size_with_gaps(problem, settings)
+    data = patterns.inputs_of_any_number(*problem)
     run = gaps.maximise(data, q, loop, max_iter=settings.max_iter, tol=settings.tol)
     W, mean, (sigma2,) = run.state
     total = float(np.sum(W**2) + len(mean) * sigma2)
     return PpcaFit(mean, View(ppca.canonical(W), float(sigma2)), total, run, curve)
+
+
+def _size_with_gaps(problem, settings):
+    """The number of components that is asked for by a share or by "auto", and the curve if any."""
+    limits = {"max_iter": settings.max_iter, "tol": settings.tol}
+    data, curve = patterns.inputs(*problem), None
+    if settings.n_components == "auto":
+        curve = dimension.search_curve(data, settings.rng, **limits)
+
+    def fit_rows(rows, q):
+        return gaps.maximise(rows, q, iterate, **limits).state
+
+    explained = partial(dimension.explained_with_gaps, data, fit_rows)
+    return _size(settings.n_components, curve, explained, problem.X.shape), curve
 
 
 def _fit_evidence(problem, settings, loop):

@@ -143,13 +143,19 @@ def _sorted_by_pattern(mask):
     return order[places + np.arange(len(order))], np.append(0, ends)
 
 
-def inputs(X, weights=None) -> Table:
-    """Rows whose columns share one noise variance, refused where none vary."""
-    if too_many(X):
-        data: Table = in_parts(X, weights)
-    else:
-        check_columns(X)
-        data = group_rows(X.astype(float), np.zeros(X.shape[1], dtype=int), weights)
+def inputs(X, weights=None) -> Patterns:
+    """Rows of an array whose columns share one noise variance, refused where none vary."""
+    check_columns(X)
+    data = group_rows(X.astype(float), np.zeros(X.shape[1], dtype=int), weights)
+    check_spread(squared_norm(data))
+    return data
+
+
+def inputs_of_any_number(X, weights=None) -> Table:
+    """The same of rows that may be too many to sort at once, for EM, which takes both."""
+    if not too_many(X):
+        return inputs(X, weights)
+    data = in_parts(X, weights)
     check_spread(squared_norm(data))
     return data
 

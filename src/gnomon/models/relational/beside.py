@@ -54,7 +54,7 @@ class Parts(NamedTuple):
     V: np.ndarray
     U: np.ndarray
     sigma2: float
-    factors: tuple[float, float]
+    factors: tuple[float, ...]
     power: int
 
 
@@ -64,7 +64,7 @@ def neighbour_means(A) -> sparse.csr_array:
     return sparse.csr_array(A / np.where(degrees > 0, degrees, 1.0)[:, None])
 
 
-def linked_parts(A, centered: Data, power: int) -> tuple[Mixed, Mixed]:
+def linked_parts(A, centered: Data, power: int) -> tuple[Data, Data]:
     """M X and S^p X, never formed."""
     means = Mixed(neighbour_means(A).astype(centered.dtype), centered)
     return means, filtered(A, centered, power)

@@ -185,8 +185,8 @@ def _route(X, settings):
 
 
 def _by_moments(X, problem, settings, loop, statistics_of=from_moments):
-    found = statistics_of(X, problem.Y, problem.observed, problem.weights)
-    return _by_statistics(*found, settings, loop)
+    stats, basis = statistics_of(X, problem.Y, problem.observed, problem.weights)
+    return _by_statistics(stats, basis, settings, loop)
 
 
 def _by_statistics(stats, basis, settings, loop):

@@ -27,7 +27,7 @@ class Parts(NamedTuple):
 def maximise(problem, settings, loop) -> tuple[Run, Noise]:
     """The run to the maximum for a `fit.Problem` with gaps, its states `Parts`; the noise rule."""
     X, Y, observed, _, weights, _ = problem
-    inputs = patterns.inputs(X, weights)
+    inputs = patterns.inputs_of_any_number(X, weights)
     data = table(X, Y, observed, weights, per_output=settings.noise == "per_output")
     variances = patterns.variances(data)
     noise = noise_for(variances[0], variances[1:], settings)

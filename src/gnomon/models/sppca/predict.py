@@ -74,7 +74,8 @@ def posterior(model: SppcaFit, X, Y, observed) -> tuple[np.ndarray, np.ndarray]:
     if has_gaps(X):
         shift = np.concatenate([model.mean, state.mean_y])
         rows = gaps.table(X, Y, observed, per_output=True, shift=shift)
-        mean, covariances = gaussian_gaps.posterior(gaps.join(model.mean, state), rows)
+        # With a shift rows are never in parts.
+        mean, covariances = gaussian_gaps.posterior(gaps.join(model.mean, state), rows)  # type: ignore[arg-type]
     else:
         XW = np.asarray(as_data(X).less_mean(model.mean) @ state.W, dtype=float)
         mean, covariances = latent_posterior(state, XW, Y, observed)

@@ -62,7 +62,7 @@ def _climb(F, labels, P, steps):
     Clusters far apart are at their end after a few.
     """
     P, known = P.copy(), np.eye(labels.max() + 1)[:, labels]
-    before = -np.inf
+    before = np.array(-np.inf)
     for _ in range(steps):
         P[..., : len(labels)] = known
         P, log_likelihood = posterior(F, mixture_of(F, P))
