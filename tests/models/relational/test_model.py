@@ -20,6 +20,17 @@ def test_likelihood_is_the_dense_gaussian(state, data, X, covariance_of):
     assert_allclose(model.step(state, data)[1], expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("smallest", [1.0, 1e-3, 1e-6, 0.0])
+def test_the_nearest_orthonormal_matrix_is_the_polar_factor(rng, smallest):
+    """By squares where they have the digits, else by QR: both the factor of an SVD."""
+    left, turn = (np.linalg.qr(rng.normal(size=(size, 6)))[0] for size in (40, 6))
+    U = model.orthonormal(left * np.geomspace(1, smallest or 1, 6) @ turn.T)
+    assert_allclose(U, left @ turn.T, atol=1e-8)
+    if smallest == 0:
+        U = model.orthonormal(left * np.array([1, 1, 1, 1, 1, 0.0]) @ turn.T)
+    assert_allclose(U.T @ U, np.eye(6), atol=1e-14)
+
+
 def test_gradient_of_the_profile_equals_differences(state, data, rng):
     stats = model.measure(state.U, 2, data)
     for _ in range(5):

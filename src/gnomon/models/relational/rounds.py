@@ -312,12 +312,13 @@ def held_out_log_density(state: State, held_out: HeldOut, factors) -> np.ndarray
     alone += np.sum(held_out.norms - squares.sum(axis=1)) / sigma2
     alone += len(held_out.rows) * (d - k) * np.log(2 * np.pi * sigma2)
     krylov = lanczos(held_out.S, coordinates[:, :q], model.STEPS)
+    krylov = krylov._replace(basis=krylov.basis[:, held_out.rows])
     shrunk = (state._replace(a=factor * state.a) for factor in factors)
     return np.array([_smooth_density(each, krylov, held_out) for each in shrunk]) - 0.5 * alone
 
 
 def _smooth_density(state, krylov, held_out):
-    """The part of the smooth axes.
+    """The part of the smooth axes, from Krylov spaces at the held-out rows.
 
     With the precision P = v(L)^-1 of all coordinates s of an axis, that of one of them given the
     others is P_ii, and its distance from its mean is (P s)_i / P_ii.
@@ -325,5 +326,5 @@ def _smooth_density(state, krylov, held_out):
     variances = model.variances_at(state, held_out.eigenvalues[:, :, None])
     precisions = np.einsum("jm,jmq->mq", held_out.weights, 1.0 / variances)
     lam = model.eigenvalues(krylov.theta)
-    distances = apply(krylov, 1.0 / model.variances_at(state, lam))[held_out.rows]
+    distances = apply(krylov, 1.0 / model.variances_at(state, lam))
     return 0.5 * np.sum(np.log(precisions / (2 * np.pi)) - distances**2 / precisions)
