@@ -32,8 +32,8 @@ LIMITS = {
     # With `eigen`, whose products with blocks find the leading directions of a large kernel.
     "KernelSPPCA": 16,
     "PRPCA, learnt": 14,
-    # With chunks, whose labels are weighed by the regression of SPPCA before they are passed on, and
-    # with the question whether rows are so many that a sample of them takes the steps.
+    # With chunks, whose labels are weighed by the regression of SPPCA before they are passed on,
+    # and with the question whether rows are so many that a sample of them takes the steps.
     "DCAGM": 20,
     "BSDR": 16,
     "BSDR by Gibbs sampling": 18,
