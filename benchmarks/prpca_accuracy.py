@@ -12,6 +12,7 @@ cross-validation inside the training folds. The test fold has no part in that ch
 
 import sys
 import warnings
+from datetime import date
 from functools import partial
 from pathlib import Path
 
@@ -258,6 +259,7 @@ def main():
     try:
         for section in sys.argv[1:] or SECTIONS:
             done[section] = SECTIONS[section]()
+            done.setdefault("days", {})[section] = date.today().isoformat()
             done |= dict(machine=describe(), protocol=PROTOCOL, columns=COLUMNS)
             keep(done)
     except MissingDataError as reason:

@@ -108,10 +108,17 @@ PARTS = {
 }
 
 
+def days(done):
+    """When each part was measured, which may be before the last run."""
+    found = ", ".join(f"{part} {day}" for part, day in sorted(done.get("days", {}).items()))
+    return f"Measured on: {found}." if found else ""
+
+
 def report(done):
     """All parts whose figures are there."""
     lines = ["# PRPCA: accuracy and held-out likelihood", ""]
-    lines += [f"`python benchmarks/prpca_accuracy.py`; {done['machine']}.", "", done["protocol"]]
+    lines += [f"`python benchmarks/prpca_accuracy.py`; {done['machine']}.", days(done), ""]
+    lines += [done["protocol"]]
     for part, needs in PARTS.items():
         if needs <= set(done):
             lines += ["", *part(done)]
