@@ -273,10 +273,27 @@ def result_table(name):
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
+def of_large_data():
+    """Reads, memory and time of fits to rows that are not in memory, and how they grow."""
+    thin = dict(
+        zip(
+            read("out_of_core_sparse")["header"], read("out_of_core_sparse")["rows"][0], strict=True
+        )
+    )
+    slopes = {kind: row[0] for kind, row in rows("out_of_core_growth").items()}
+    return {
+        "large_table": result_table("out_of_core"),
+        "large_notes": f"{read('out_of_core')['title']}. {read('out_of_core_sparse')['title']}: "
+        f"{thin['reads']} reads, {thin['MB above the baseline']} MB.",
+        "growth_words": f"Seconds of SPPCA by likelihood grow with the power {slopes['rows']} of "
+        f"the rows, and {slopes['columns']} of the columns.",
+    }
+
+
 def substitutions():
     """What the pages may quote, by name."""
     fits = of_sppca() | of_prpca() | of_sizes() | of_labelling() | of_label_page() | of_probit()
-    fits |= {"onnx_table": result_table("onnx_equality")}
+    fits |= {"onnx_table": result_table("onnx_equality")} | of_large_data()
     return fits | of_calibration() | of_compare() | of_intervals() | of_pictures()
 
 
