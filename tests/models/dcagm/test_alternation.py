@@ -378,3 +378,11 @@ def test_line_search_goes_on_while_the_function_rises():
 
     assert line_search(gentle, *gentle(0.0), 1.0) == 64.0
     assert tried == [0.0, 1.0, 4.0, 16.0, 64.0]
+
+
+@pytest.mark.parametrize(
+    ("value", "rises"), [(np.inf, False), (np.nan, False), (0.5, False), (1.0, False), (1.1, True)]
+)
+def test_a_step_rises_enough_if_its_value_is_finite_and_higher(value, rises):
+    start = alternation.Point(0.0, 1.0, 2.0)
+    assert alternation._rises_enough(alternation.Point(0.5, value, 0.0), start) == rises
