@@ -356,5 +356,5 @@ def test_a_table_of_edges_is_read_by_its_rows(library):
 
 def test_a_graph_of_one_node_has_no_links():
     assert Links.from_edges([], n_nodes=1).n_nodes == 1
-    with pytest.raises(ValueError, match="n_nodes == None; accepted are integers from 1"):
+    with pytest.raises(ValueError, match="n_nodes == 0; accepted are integers from 1"):
         Links.from_edges([])
