@@ -5,8 +5,6 @@
 For the second table another process keeps one core busy all the time.
 """
 
-import contextlib
-import subprocess
 import sys
 import warnings
 
@@ -19,14 +17,12 @@ from gnomon import BSDR, DCAGM, PPCA, PRPCA, SPPCA, KernelSPPCA, Links
 
 import measure
 
-BUSY = "while True: pass"
-
 
 def main():
     wanted = " ".join(sys.argv[1:])
     fits = {name: fit for name, fit in cases().items() if wanted in name}
     quiet = measured(fits)
-    with busy_core():
+    with measure.busy_core():
         busy = measured(fits)
     measure.write(
         "threads",
@@ -53,17 +49,6 @@ def measured(fits):
             )
             print(" | ".join(rows[-1]), flush=True)
     return rows
-
-
-@contextlib.contextmanager
-def busy_core():
-    """Another process that computes all the time."""
-    process = subprocess.Popen([sys.executable, "-c", BUSY])
-    try:
-        yield
-    finally:
-        process.kill()
-        process.wait()
 
 
 def on_one_thread(fit):
