@@ -1,12 +1,11 @@
 """Run the tests again and again with other seeds and in other orders, and count what ever fails.
 
     python benchmarks/repeats.py --runs 20           to results/repeats.json
-    python benchmarks/repeats.py --runs 20 models    the tests of one folder
+    python benchmarks/repeats.py --runs 20 models    the tests of one folder or file
 
 In each run hypothesis draws other data, which the push suite holds fixed; names have other hashes;
 files, and the tests in each, come in another order. Fits without a random state have other draws
-in every run anyway. With ``--reseed`` every generator with a given seed gets another one too, in
-tests and in the library: tests that hold for one planted sample and not for the next are found.
+in every run anyway. What a test draws by a seed of its own stays the same.
 """
 
 import argparse
@@ -17,7 +16,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+SCRIPT = Path(__file__).resolve()
+ROOT = SCRIPT.parents[1]
 FOLDERS = ("linalg", "stats", "inference", "models", "estimators", "displays", "tools")
 
 
@@ -47,37 +47,22 @@ class Other:
             self.failed.add(report.nodeid)
 
 
-def reseed(seed):
-    """Give every generator with a number for a seed another one."""
-    import numpy as np
-
-    plain = np.random.default_rng
-
-    def other(given=None):
-        whole = isinstance(given, int | np.integer)
-        return plain([int(given), seed] if whole else given)
-
-    np.random.default_rng = other
-
-
-def run_once(seed, paths, out, is_reseeded):
+def run_once(seed, paths, out):
     """One run in this process; its outcome goes to a file."""
     import pytest
 
-    if is_reseeded:
-        reseed(seed)
     plugin = Other(seed)
     options = ["-q", "--tb=line", "-p", "no:cacheprovider", f"--hypothesis-seed={seed}"]
     pytest.main([*options, *paths], plugins=[plugin])
     Path(out).write_text(json.dumps({"failed": sorted(plugin.failed), "count": plugin.count}))
 
 
-def repeat(paths, seeds, out, is_reseeded) -> tuple[list[str], int]:
+def repeat(paths, seeds, out) -> tuple[list[str], int]:
     """What failed in any run, each in a process of its own, and how many tests a run has."""
     failed, count = {}, 0
     for seed in seeds:
-        command = [sys.executable, __file__, "--once", str(seed), "--out", str(out), *paths]
-        command += ["--reseed"] if is_reseeded else []
+        command = [sys.executable, str(SCRIPT), "--once", str(seed), "--out", str(out), *paths]
+        out.unlink(missing_ok=True)
         environment = os.environ | {"PYTHONHASHSEED": str(seed)}
         subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, check=False)
         found = json.loads(out.read_text())
@@ -94,17 +79,16 @@ def main():
     parser.add_argument("folders", nargs="*", default=FOLDERS)
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--first", type=int, default=1, help="seed of the first run")
-    parser.add_argument("--reseed", action="store_true")
     parser.add_argument("--once", type=int)
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "repeats.json")
     options = parser.parse_args()
     if options.once is not None:
-        return run_once(options.once, options.folders, options.out, options.reseed)
+        return run_once(options.once, options.folders, options.out)
     options.out.parent.mkdir(exist_ok=True)
     seeds = range(options.first, options.first + options.runs)
     for folder in options.folders:
-        found = repeat([f"tests/{folder}"], seeds, options.out, options.reseed)
-        note(folder + (", other seeds throughout" if options.reseed else ""), options.runs, *found)
+        found = repeat([f"tests/{folder}"], seeds, options.out)
+        note(folder, options.runs, *found)
 
 
 def note(what, runs, failed, count):

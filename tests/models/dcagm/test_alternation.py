@@ -246,7 +246,7 @@ def test_each_accepted_step_of_the_projection_ascends(sample, rng, monkeypatch):
     for _ in range(30):
         state, value = step(state, rows, MODEL)
         history.append(value)
-    assert np.diff(history).min() >= 0
+    assert np.diff(history).min() >= -1e-14 * abs(history[-1])
     assert_allclose(state.Z, rows.project(state.P), atol=1e-8)
     S = rows.covariance(state.Z) + SHRINKAGE * state.P.T @ state.P
     assert_allclose(S, np.eye(q), atol=1e-8)
