@@ -124,10 +124,19 @@ class Data(LinearOperator):
         return _sum(_over_runs(_run_gram, self, n * d * d), (d, d), float)
 
     def dual_gram(self) -> np.ndarray:
-        """X X' (n, n)."""
+        """X X' (n, n); of sparse rows a slice at a time, which are never all dense at once."""
+        if self.is_sparse:
+            return self._sliced_dual_gram()
         blocks = list(self.dense_blocks())
         rows = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
         return (rows @ rows.T).astype(float)
+
+    def _sliced_dual_gram(self):
+        n = self.shape[0]
+        K = np.empty((n, n))
+        for rows in row_slices(self.shape):
+            K[:, rows] = self @ (self.T @ np.eye(n, rows.stop - rows.start, -rows.start))
+        return K
 
     def runs(self) -> list[tuple[slice, "Data"]]:
         """Rows that threads may go over at the same time, each with its slice; else all as one."""
@@ -338,8 +347,14 @@ class Centered(Data):
     def _rmatmat(self, Z):
         Z = Z.astype(self.dtype, copy=False)
         if self.is_sparse:
-            return self.X.T @ Z - np.outer(self.mean, Z.sum(axis=0, dtype=self.dtype))
+            return self._less_mean_products(self.X.T @ Z, Z.sum(axis=0, dtype=self.dtype))
         return _add_products(self, Z)
+
+    def _less_mean_products(self, out, sums):
+        """X'Z less mu (1'Z), in the place of X'Z, which of wide rows is the largest array."""
+        for columns in row_slices(out.shape):
+            out[columns] -= np.outer(self.mean[columns], sums)
+        return out
 
 
 class Scaled(Data):
@@ -371,7 +386,9 @@ class Scaled(Data):
         return self.X @ (self.factors[:, None] * B.astype(self.dtype, copy=False))
 
     def _rmatmat(self, Z):
-        return self.factors[:, None] * (self.X.T @ Z)
+        out = self.X.T @ Z
+        out *= self.factors[:, None]
+        return out
 
 
 class Weighted(Data):

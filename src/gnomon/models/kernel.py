@@ -39,8 +39,6 @@ SAMPLED_ROWS = 200
 # Rows whose features are found at a time: a call for each block of X would take longer than its
 # kernel.
 MAPPED_ROWS = 2048
-# Rows from which a mean absolute distance is taken: it is then right to some hundredths.
-SAMPLED_ROWS = 200
 
 
 class FeatureMap(NamedTuple):

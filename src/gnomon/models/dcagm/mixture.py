@@ -175,9 +175,11 @@ def m_step(mixture: Mixture, moments: Moments, prior: Prior) -> Mixture:
     """Weights, means and covariances that maximise the expected log joint and the prior.
 
     alpha counts ``moments.classes``, where a chunk counts once whatever its size;
-    counting its rows instead is no ascent step (errata E-PGK07-3).
+    counting its rows instead is no ascent step (errata E-PGK07-3). A class without rows, as in
+    a small batch, stays as it is.
     """
-    counts = moments.gaussians
+    counts, of_class = moments.gaussians, moments.classes
+    of_class = np.where(of_class > TINY, of_class, mixture.alpha * of_class.sum())
     seen = counts > TINY
     means = mixture.means.copy()
     means[seen] = moments.sums[seen] / counts[seen, None]
@@ -185,7 +187,7 @@ def m_step(mixture: Mixture, moments: Moments, prior: Prior) -> Mixture:
     rows = np.bincount(mixture.covariance_of, counts, minlength=len(scatter))
     totals = np.bincount(mixture.class_of, counts)[mixture.class_of]
     return mixture._replace(
-        alpha=moments.classes / moments.classes.sum(),
+        alpha=of_class / of_class.sum(),
         beta=np.where(totals > 0, counts / np.maximum(totals, TINY), mixture.beta),
         means=means,
         covariances=scatter / (rows + prior.points)[:, None, None],
