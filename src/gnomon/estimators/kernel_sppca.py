@@ -38,7 +38,6 @@ from gnomon.models.strength.closed_form import (
     PrincipalSpace,
     n_directions,
     principal_space,
-    truncated,
 )
 from gnomon.models.strength.completion import Outputs
 from gnomon.stats import gaussian
@@ -260,7 +259,7 @@ class KernelSPPCA(
         holed = has_gaps(problem.X)
         self.filling_ = filling.learn(problem.X, problem.weights) if holed else None
         if links is not None:
-            problem = self._joined(problem, n, links, sample_index, settings)
+            problem, _ = self._joined(problem, n, links, sample_index, settings)
         problem = problem._replace(X=self._filled(problem.X))
         most = None if self.supervision == "likelihood" else n_directions(q)
         learnt = features._learn(problem.X, rng, most, problem.weights)
@@ -460,7 +459,7 @@ class KernelSPPCA(
         found = strength.fit_in(space, outputs, settings)
         self._keep(features, found.fitted, found.strength, coding, problem.X.dtype)
         self._keep_head(features, found.fitted, learnt.F, problem)
-        self._keep_number_head(truncated(space, found.n_directions), outputs, problem, settings)
+        self._keep_number_head(features, space, outputs, problem, settings)
         if found.curve is not None:
             self.supervision_curve_ = found.curve._asdict()
         self._keep_run(found.run, max_iter=self.max_iter)
@@ -469,18 +468,15 @@ class KernelSPPCA(
         """The fit in terms of the kernel with the landmarks."""
         basis, offset = features.basis_, features.offset_
         self.n_components_ = fitted.projection.shape[1]
-        coef, target_mean, covariance, _ = fitted.outputs
         self.dual_components_ = (basis @ fitted.projection).astype(dtype)
         self.dual_offset_ = (offset @ fitted.projection).astype(dtype)
-        self.dual_coef_ = basis @ coef
-        self.target_mean_ = target_mean - offset @ coef
+        self._keep_outputs(features, fitted.outputs)
         self.latent_scale_ = fitted.latent_scale
         self.latent_covariance_ = fitted.latent_covariance
         self.noise_variance_ = float(fitted.state.sigma2)
         self.target_components_ = fitted.state.W_y.T
         self.target_noise_variance_ = fitted.state.sigma2_y
         self._output_mean, self._whitener = fitted.state.mean_y, fitted.whitener
-        self.target_covariance_ = covariance
         self.target_coding_ = coding
         self.input_share_ = fitted.input_share
         self.target_share_ = fitted.target_share
@@ -490,6 +486,12 @@ class KernelSPPCA(
                 setattr(self, name, getattr(features, name))
         if coding.kind == "classes":
             self.classes_ = coding.classes
+
+    def _keep_outputs(self, features, outputs):
+        """Expected outputs in terms of the kernel with the landmarks, and their covariance."""
+        self.dual_coef_ = features.basis_ @ outputs.coef
+        self.target_mean_ = outputs.offset - features.offset_ @ outputs.coef
+        self.target_covariance_ = outputs.covariance
 
     def _keep_head(self, features, fitted, F, problem):
         """The head in terms of the kernel with the landmarks."""
@@ -503,14 +505,15 @@ class KernelSPPCA(
             in_kernel = features.basis_ @ coef, intercept - features.offset_ @ coef
             self.class_head_ = ClassHead(*in_kernel, say)
 
-    def _keep_number_head(self, of_kernel, outputs, problem, settings):
-        """What is linear in x, beside the kernel; also the covariance of both together."""
+    def _keep_number_head(self, features, of_kernel, outputs, problem, settings):
+        """What is linear in x, beside what the kernel says; the covariance of both together."""
         self.number_head_ = None
         if self.target_coding_.kind == "numeric" and self.kernel not in OF_ROWS_ALREADY:
             size, rng = n_directions(settings.n_components), settings.rng
             mean, rows = center(weighted(as_data(problem.X), problem.weights))
             of_rows = principal_space(mean, rows, size, rng, leading=settings.n_components)
-            self.number_head_, self.target_covariance_ = numbers.learn(of_kernel, of_rows, outputs)
+            self.number_head_, of_features = numbers.learn(of_kernel, of_rows, outputs)
+            self._keep_outputs(features, of_features)
 
     def _fitted(self):
         """What predictions need of the result that the fitted attributes were kept from."""
