@@ -1,6 +1,7 @@
 """Supervised probabilistic PCA in the space of a kernel."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from gnomon.estimators._door import (
     in_memory_by_rows,
     read_data,
     repeatable,
+    take_rows,
 )
 from gnomon.estimators._fit import IterativeFit
 from gnomon.estimators._predict import ClassHead, PredictsOutputs
@@ -26,14 +28,14 @@ from gnomon.estimators._targets import KINDS
 from gnomon.estimators.kernel_features import KernelFeatures, MeasuredByKernel
 from gnomon.estimators.links import TakesLinks
 from gnomon.estimators.selection import ChoosesSize
-from gnomon.linalg.data import as_data, center, has_gaps, weighted
+from gnomon.linalg.data import Matrix, as_data, center, has_gaps, weighted
 from gnomon.models.gaussian import filling
 from gnomon.models.kernel import Mapped
 from gnomon.models.sppca import fit as likelihood
 from gnomon.models.sppca import predict
 from gnomon.models.sppca.statistics import State
 from gnomon.models.strength import fit as strength
-from gnomon.models.strength import numbers
+from gnomon.models.strength import numbers, widths
 from gnomon.models.strength.closed_form import (
     PrincipalSpace,
     n_directions,
@@ -71,7 +73,9 @@ class KernelSPPCA(
     gamma : float, default=None
     degree : int, default=3
     coef0 : float, default=1.0
-        The kernel and its parameters, as in `KernelFeatures`.
+        The kernel and its parameters, as in `KernelFeatures`. With ``supervision="auto"`` and
+        classes as y, a kernel "rbf" or "laplacian" without gamma is up to 30 times as wide where
+        labelled rows that are left out are then found clearly better.
     supervision : "auto", "likelihood" or float in [0, 1], default="auto"
         How much the outputs turn the components, as in `SPPCA`. 0 is kernel PCA.
     target : {"auto", "classes", "numeric", "multilabel"}, default="auto"
@@ -262,7 +266,8 @@ class KernelSPPCA(
             problem, _ = self._joined(problem, n, links, sample_index, settings)
         problem = problem._replace(X=self._filled(problem.X))
         most = None if self.supervision == "likelihood" else n_directions(q)
-        learnt = features._learn(problem.X, rng, most, problem.weights)
+        widen = partial(_best_power, problem) if self._chooses_width(problem) else None
+        learnt = features._learn(problem.X, rng, most, problem.weights, widen)
         fit = self._fit_strength if most else self._fit_likelihood
         fit(features, learnt, problem, settings, coding)
         return self
@@ -423,6 +428,11 @@ class KernelSPPCA(
         features._check_parameters()
         return features
 
+    def _chooses_width(self, problem):
+        """Whether labels say how wide the kernel is."""
+        free = self.kernel in widths.OF_KERNELS and self.gamma is None
+        return free and self.supervision == "auto" and problem.labels is not None
+
     def _check_precomputed(self, problem, n_rows, links):
         if self.kernel != "precomputed":
             return
@@ -581,6 +591,18 @@ class KernelSPPCA(
             center = values_of(self._filled(X[rows]))
             total[rows] = filling.second_moments(map(values_of, drawn), center)
         return total
+
+
+def _best_power(problem, kernel):
+    """By which factor the width of the kernel is multiplied, for the labelled rows of a problem."""
+    rows = widths.judging_rows(problem.labels)
+    if not len(rows):
+        return 1.0
+    some = as_data(take_rows(problem.X, rows))
+    X = some.X if isinstance(some, Matrix) else some.as_array()
+    weights = np.ones(len(rows)) if problem.weights is None else problem.weights[rows]
+    known = Outputs(problem.Y, problem.observed, problem.labels).rows(rows)
+    return widths.best_power(kernel.with_landmarks(X, None, X), known, weights)
 
 
 def _space(learnt, q, rng, weights):

@@ -20,19 +20,13 @@ from scipy import sparse
 
 from gnomon.linalg import graph
 from gnomon.linalg.data import Data, as_data, has_gaps
-from gnomon.linalg.solve import gaussian_log_odds, one_thread
+from gnomon.linalg.solve import one_thread
 from gnomon.models.gaussian.filling import Filling, fill
 from gnomon.models.strength import gaps
 from gnomon.models.strength.closed_form import PrincipalSpace, space_of
-from gnomon.models.strength.completion import (
-    Outputs,
-    complete,
-    log_losses,
-    log_shares,
-    predictive_covariance,
-)
+from gnomon.models.strength.completion import Outputs
+from gnomon.models.strength.left_out import clearly_best
 from gnomon.models.strength.rule import RULE, TINY
-from gnomon.models.strength.trials import capped_errors
 
 # Steps over the links whose smoothed content stands side by side, and whether the axes of the
 # graph stand beside them; content alone first.
@@ -52,9 +46,6 @@ MOST_TRIED = 2000
 SEARCHED = 50
 # Leading axes of a graph: 50 tell web pages apart, and cost some products with A each.
 N_AXES = 50
-# Standard errors by which links must lower the losses of labelled rows: permuted graphs of eight
-# sets then never do in 110 fits (benchmarks/links.py).
-CLEARLY = 2.0
 
 
 class LinkedRows(NamedTuple):
@@ -122,7 +113,7 @@ def learn(content: Content, A, outputs: Outputs, weights) -> tuple[LinkedRows, n
     tried = []
     for steps, with_axes in OF_LINKS:
         tried.append(_measured([*_powers(F, S, steps), *([U] if with_axes else [])]))
-    best = _clearly_best(tried, outputs, weights)
+    best = _best_of(tried, outputs, weights)
     if best == 0:
         return None
     (steps, with_axes), blocks = OF_LINKS[best], tried[best]
@@ -150,7 +141,7 @@ def _best_neighbours(content, tried, outputs, weights):
     F, everyone = _short(content.coordinates(tried)), np.arange(len(tried))
     possible = [c for c in OF_NEIGHBOURS if c[0] <= LARGEST_SHARE * len(tried)]
     found = [blocks for _, blocks in _neighbour_blocks(content, F, everyone, possible)]
-    best = _clearly_best([_measured([F]), *found], outputs, weights)
+    best = _best_of([_measured([F]), *found], outputs, weights)
     return possible[best - 1] if best else None
 
 
@@ -262,26 +253,9 @@ def _joined(blocks, lengths):
     return np.hstack([block / length for block, length in zip(blocks, lengths, strict=True)])
 
 
-@one_thread
-def _clearly_best(tried, outputs, weights):
-    """Number of the blocks of least loss; 0 unless they are clearly better than the first."""
+def _best_of(tried, outputs, weights):
+    """Number of the blocks that serve the labelled rows best, 0 unless clearly so."""
     rows = np.flatnonzero(outputs.observed.any(axis=1))
-    known, counts = outputs.rows(rows), np.ones(len(rows)) if weights is None else weights[rows]
-    losses = [_losses(blocks.joined(rows).astype(float), known, counts) for blocks in tried]
-    best = int(np.argmin([loss.mean() for loss in losses]))
-    gains = losses[0] - losses[best]
-    least = CLEARLY * gains.std() / np.sqrt(max(len(gains) - 1, 1))
-    return best if gains.mean() > least else 0
-
-
-def _losses(E, known, weights):
-    """Loss of every labelled row where it is left out of stage 1 on the columns of E."""
-    fit = complete(E, known, weights)
-    if known.labels is None:
-        Y = np.where(known.observed, known.Y, np.nan)
-        variance = np.maximum(np.nanvar(Y, axis=0), TINY)
-        return capped_errors(fit.residuals, known.observed, variance)
-    covariance, _ = predictive_covariance(fit, known, weights)
-    _, first, place = np.unique(known.labels, return_index=True, return_inverse=True)
-    odds = gaussian_log_odds(known.Y - fit.residuals, covariance, known.Y[first])
-    return log_losses(odds + log_shares(place, weights), place)
+    counts = np.ones(len(rows)) if weights is None else weights[rows]
+    views = [blocks.joined(rows).astype(float) for blocks in tried]
+    return clearly_best(views, outputs.rows(rows), counts)
