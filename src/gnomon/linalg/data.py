@@ -154,6 +154,10 @@ class Data(LinearOperator):
         """The same rows in memory, where they are read from elsewhere and few enough to be kept."""
         return self
 
+    def fetched(self) -> "Data":
+        """The same rows, read once and for all, whatever their number."""
+        return self
+
     def rows(self, mask) -> "Data":
         """The rows that a boolean mask or an index array selects."""
         raise TypeError(f"{type(self).__name__} has no rows of its own to select")
@@ -326,6 +330,9 @@ class Centered(Data):
         X = self.X.as_float32()
         return self if X is self.X else Centered(X, self.mean)
 
+    def fetched(self):
+        return Centered(self.X.fetched(), self.mean)
+
     def rows(self, mask):
         return Centered(self.X.rows(mask), self.mean)
 
@@ -368,6 +375,9 @@ class Scaled(Data):
     def dense_blocks(self):
         for block in self.X.dense_blocks():
             yield block * self.factors
+
+    def fetched(self):
+        return Scaled(self.X.fetched(), self.factors)
 
     def rows(self, mask):
         return Scaled(self.X.rows(mask), self.factors)
@@ -422,6 +432,9 @@ class Weighted(Data):
     def as_float32(self):
         X = self.X.as_float32()
         return self if X is self.X else Weighted(X, self.weights)
+
+    def fetched(self):
+        return Weighted(self.X.fetched(), self.weights)
 
     def rows(self, mask):
         return Weighted(self.X.rows(mask), self.weights[mask])
