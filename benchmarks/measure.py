@@ -1,5 +1,6 @@
 """What the benchmarks share: timing in one run, memory in a process of its own, results files."""
 
+import contextlib
 import json
 import os
 import platform
@@ -37,6 +38,17 @@ def alternate(functions, repeats=5, clock=time.perf_counter):
             function()
             best[name] = min(best[name], clock() - start)
     return best
+
+
+@contextlib.contextmanager
+def busy_core():
+    """Another process that computes all the time."""
+    process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
 
 
 def peak_memory(function):

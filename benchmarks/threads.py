@@ -5,8 +5,6 @@
 For the second table another process keeps one core busy all the time.
 """
 
-import contextlib
-import subprocess
 import sys
 import warnings
 
@@ -19,14 +17,12 @@ from gnomon import BSDR, DCAGM, PPCA, PRPCA, SPPCA, KernelSPPCA, Links
 
 import measure
 
-BUSY = "while True: pass"
-
 
 def main():
     wanted = " ".join(sys.argv[1:])
     fits = {name: fit for name, fit in cases().items() if wanted in name}
     quiet = measured(fits)
-    with busy_core():
+    with measure.busy_core():
         busy = measured(fits)
     measure.write(
         "threads",
@@ -55,17 +51,6 @@ def measured(fits):
     return rows
 
 
-@contextlib.contextmanager
-def busy_core():
-    """Another process that computes all the time."""
-    process = subprocess.Popen([sys.executable, "-c", BUSY])
-    try:
-        yield
-    finally:
-        process.kill()
-        process.wait()
-
-
 def on_one_thread(fit):
     def run():
         with threadpool_limits(1):
@@ -84,6 +69,7 @@ def cases():
     thin = sparse.random_array((100_000, 20_000), density=0.002, rng=rng, format="csr")
     marked = np.where(rng.random(thin.shape[0]) < 0.01, np.arange(thin.shape[0]) % 5, -1)
     likelihood = SPPCA(10, supervision="likelihood")
+    landmarks, model = KernelSPPCA(5, n_landmarks=100), SPPCA(5).fit(dense, few)
     found = {
         "PPCA, digits with gaps": lambda: PPCA(5).fit(gaps),
         "PPCA, 200,000 x 100": lambda: PPCA(10).fit(dense),
@@ -92,6 +78,8 @@ def cases():
         "PPCA, sparse 100,000 x 20,000": lambda: PPCA(10).fit(thin),
         "SPPCA by likelihood, sparse 100,000 x 20,000": lambda: likelihood.fit(thin, marked),
         "KernelSPPCA, digits": lambda: KernelSPPCA(5).fit(X, some),
+        "KernelSPPCA, 200,000 x 100, 100 landmarks": lambda: landmarks.fit(dense, few),
+        "SPPCA, probabilities of 200,000 x 100": lambda: model.predict_proba(dense),
         "DCAGM, digits": lambda: DCAGM(5).fit(X, some),
         "BSDR, digits": lambda: BSDR(5, random_state=0).fit(X, some),
     }

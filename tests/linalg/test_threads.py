@@ -16,21 +16,19 @@ def many_parts(monkeypatch):
     """Small products are shared between threads too."""
     monkeypatch.setattr(threads, "LEAST_WORK", 0)
     monkeypatch.setattr(data, "RUN_ENTRIES", 700)
-    monkeypatch.setattr(sparse_products, "SHARE", 50)
+    monkeypatch.setattr(sparse_products, "SHARED_FROM", 50)
+    monkeypatch.setattr(sparse_products, "PARTS", 5)
 
 
 def with_threads(monkeypatch, size, function):
-    for module in (threads, sparse_products):
-        monkeypatch.setattr(module, "n_threads", lambda: size)
+    monkeypatch.setattr(threads, "n_threads", lambda: size)
     return function()
 
 
 def products(X, rng):
-    """All that a model asks of rows, several times: sparse ones are stored anew after some."""
+    """All that a model asks of rows."""
     B, Z = rng.standard_normal((X.shape[1], 6)), rng.standard_normal((X.shape[0], 6))
-    for _ in range(4):
-        found = X.gram(), X @ B, X.T @ Z
-    return found
+    return X.gram(), X @ B, X.T @ Z
 
 
 def rows_of(kind, rng):

@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_array, check_is_fitted, check_random_state, validate_data
 
 from gnomon.linalg.blocks import KEPT_ENTRIES
-from gnomon.linalg.data import Data, Matrix, has_gaps
+from gnomon.linalg.data import Data, Matrix, column_sums, has_gaps
 from gnomon.linalg.distributed import from_dask, is_dask, lazily, with_lengths
 from gnomon.linalg.foreign import in_form_of, in_memory, opened
 from gnomon.models.gaussian import filling
@@ -96,7 +96,7 @@ def read_data(estimator, X, *, fitting, allow_nan=True, accept_sparse=True, min_
         reset=fitting,
         accept_sparse=("csr", "csc") if accept_sparse else False,
         dtype=FLOATS,
-        ensure_all_finite="allow-nan" if allow_nan else True,
+        ensure_all_finite=not _is_seen_finite(X) and ("allow-nan" if allow_nan else True),
         ensure_min_samples=min_samples,
     )
     if sparse.issparse(X) and allow_nan and np.isnan(X.data).any():  # type: ignore[attr-defined]
@@ -106,6 +106,14 @@ def read_data(estimator, X, *, fitting, allow_nan=True, accept_sparse=True, min_
     if fitting and min_samples > 1 and isinstance(X, np.ndarray):
         _refuse_equal_rows(X)
     return X
+
+
+def _is_seen_finite(X):
+    """Whether an array is finite by sums of its columns, sooner than scikit-learn's own look."""
+    if not (isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype in FLOATS):
+        return False
+    with np.errstate(all="ignore"):
+        return bool(np.isfinite(column_sums(X)).all())
 
 
 def _refuse_equal_rows(X):

@@ -385,6 +385,7 @@ class PredictsOutputs:
         weights = np.ones(len(rows)) if weights is None else weights[rows]
         self.target_widening_ = widening(given, Y[rows], observed[rows], weights, n_components)
 
+    @one_thread
     def _teach_head(self, fitted, labels, coordinates, weights=None):
         """The head on the widest map, None where labels left out are not found at all.
 

@@ -411,6 +411,8 @@ def _as_labels(y):
 
 def _check_strings(known):
     """Raise where a mark of unlabelled rows has become a string, as it does in a text file."""
+    if known.dtype.kind not in "OUT":
+        return
     strings = {value for value in known.tolist() if isinstance(value, str)}
     if "-1" in strings and not strings <= {"-1", "1"}:
         raise ValueError(

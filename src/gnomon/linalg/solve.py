@@ -14,8 +14,9 @@ from threadpoolctl import ThreadpoolController
 
 from gnomon.exceptions import NumericalError
 
-# Entries of a dense X up to which one thread is sooner done with its products than two.
-SMALL = 2**22
+# Entries of a dense X up to which one thread is sooner done with its products than two, and
+# rows or columns up to which it is with decompositions; products go by runs of rows of their own.
+SMALL, THIN = 2**22, 500
 # Matrices below which LAPACK inverts a stack sooner, one by one.
 FEW = 32
 # Rows of matrices that are swept; products of their blocks are faster above.
@@ -63,11 +64,12 @@ one_thread = _OneThread()
 
 
 def threads_for(X):
-    """One thread while a model of a small or sparse X is fitted, else what BLAS is set to.
+    """One thread for BLAS while a model of a small, thin or sparse X is fitted, else what is set.
 
     Of a sparse X only thin blocks are dense, too small to share between threads.
     """
-    return one_thread if X.is_sparse or X.shape[0] * X.shape[1] <= SMALL else nullcontext()
+    small = X.shape[0] * X.shape[1] <= SMALL or min(X.shape) <= THIN
+    return one_thread if X.is_sparse or small else nullcontext()
 
 
 class Cholesky:

@@ -1,9 +1,8 @@
 """Products of a sparse array with thin dense ones, its rows shared between threads.
 
-A row of the product is a sum over the entries of a row of the array, in their order, so that
-shares of rows have the digits of the whole. An array that is stored by columns has no such rows:
-once it has been asked for a few products it is stored by rows too, which adds up in that same
-order, for as long as it is kept.
+A row of M B is a sum over the entries of a row of M, in their order, so that shares of rows have
+the digits of the whole. M' Z is a sum over rows: it is taken over parts of these that are the
+same for any number of threads, and added up in their order.
 """
 
 from itertools import pairwise
@@ -11,51 +10,64 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
-from gnomon.linalg.threads import in_order, n_threads
+from gnomon.linalg.threads import in_order
 
-# Entries of a share of rows: a product of these takes longer than handing it to a thread.
-SHARE = 2**17
-# Products after which rows are stored too, as that takes as long as some products, and entries
-# up to which they are: of more the copy would be some gigabytes.
-SOON, MOST_COPIED = 2, 2**27
+# Parts of the rows: enough for several threads when another program has one of their cores, few
+# enough that handing them out and adding them up takes a tenth of a product (18,820 texts).
+PARTS = 8
+# Entries from which rows are parted: a product of fewer is done as soon as threads are awake.
+SHARED_FROM = 2**19
+# Entries that a part has for every column in the mean: its sums are few beside its products.
+LEAST_ENTRIES = 4
 # Columns from which a product is shared: with fewer it waits for memory, which threads share.
 LEAST_COLUMNS = 4
 
 
 class SparseProducts:
-    """The products M B of a sparse array M that is stored by rows or by columns."""
+    """The products M B and M' Z of an array that is stored by rows, or by columns for M'."""
 
-    def __init__(self, M):
-        self._M, self._asked, self._parts = M, 0, None
+    def __init__(self, X):
+        self._by_rows = X.format == "csr"
+        self._whole = X if self._by_rows else X.T
+        self._parts = _parted(self._whole)
 
     def product(self, B) -> np.ndarray:
-        """M B for an array B (columns of M, k)."""
-        shared = self._M.nnz > SHARE and B.shape[1] >= LEAST_COLUMNS and n_threads() > 1
-        parts = self._shares() if shared else None
-        if parts is None:
-            return self._M @ B
-        out = np.empty((self._M.shape[0], B.shape[1]), dtype=B.dtype)
+        """X B for an array B (columns of X, k)."""
+        return self._stacked(B) if self._by_rows else self._summed(B)
+
+    def transposed_product(self, Z) -> np.ndarray:
+        """X' Z for an array Z (rows of X, k)."""
+        return self._summed(Z) if self._by_rows else self._stacked(Z)
+
+    def _stacked(self, B):
+        if len(self._parts) == 1 or B.shape[1] < LEAST_COLUMNS:
+            return self._whole @ B
+        out = np.empty((self._whole.shape[0], B.shape[1]), dtype=B.dtype)
 
         def place(part):
             out[part[0]] = part[1] @ B
 
-        for _ in in_order(place, parts, self._M.nnz * B.shape[1]):
+        for _ in in_order(place, self._parts, self._whole.nnz * B.shape[1]):
             pass
         return out
 
-    def _shares(self):
-        """Shares of rows, each with its slice; None where there are none as yet."""
-        self._asked += 1
-        by_rows = self._M.format == "csr"
-        ready = by_rows or (self._asked > SOON and self._M.nnz <= MOST_COPIED)
-        if self._parts is None and ready:
-            self._parts = _shared(self._M if by_rows else self._M.tocsr())
-        return self._parts
+    def _summed(self, Z):
+        wide = self._whole.nnz < PARTS * LEAST_ENTRIES * self._whole.shape[1]
+        if len(self._parts) == 1 or wide or Z.shape[1] < LEAST_COLUMNS:
+            return self._whole.T @ Z
+        sums = in_order(
+            lambda part: part[1].T @ Z[part[0]], self._parts, self._whole.nnz * Z.shape[1]
+        )
+        total = next(sums)
+        for other in sums:
+            total += other
+        return total
 
 
-def _shared(M):
+def _parted(M):
     """Runs of rows of about as many entries, without a copy of these."""
-    edges = np.searchsorted(M.indptr, np.arange(0, M.nnz, SHARE))
+    count = PARTS if M.nnz >= SHARED_FROM else 1
+    edges = np.searchsorted(M.indptr, np.linspace(0, M.nnz, count + 1)[1:-1])
     edges = np.unique(np.r_[0, edges, M.shape[0]])
     return [(slice(a, b), _rows(M, a, b)) for a, b in pairwise(edges)]
 

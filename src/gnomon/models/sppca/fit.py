@@ -137,7 +137,7 @@ def fit(problem: Problem, settings: Settings, loop) -> SppcaFit:
     """The maximum of the likelihood of all that is observed."""
     with threads_for(as_data(problem.X)):
         mean, found = _solved(problem, settings, loop)
-    return _fitted(mean, found, settings)
+        return _fitted(mean, found, settings)
 
 
 def fit_moments(seen: parts.Seen, code: parts.Code, settings: Settings, loop) -> SppcaFit:
