@@ -35,7 +35,8 @@ LIMITS = {
     # With chunks, whose labels are weighed by the regression of SPPCA before they are passed on,
     # and with the question whether rows are so many that a sample of them takes the steps.
     "DCAGM": 20,
-    "BSDR": 16,
+    # The same question.
+    "BSDR": 17,
     "BSDR by Gibbs sampling": 18,
     "gnomon fit": 41,
 }
