@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # What tests the tests and the posteriors, for an hour or two: make trust.
-TRUST := covering mutants faults sbc_bsdr calibration_posteriors
+TRUST := covering mutants repeats faults sbc_bsdr calibration_posteriors
 BENCHMARKS := $(filter-out $(TRUST:%=benchmarks/%.py),$(wildcard benchmarks/*.py))
 PAPERS := paper-yytkw06 paper-lyz09 paper-g13
 
@@ -103,6 +103,7 @@ bench: $(READY)
 trust: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group bench
 	for name in $(TRUST); do PYTHONPATH=. $(BIN)/python benchmarks/$$name.py || exit 1; done
+	PYTHONPATH=. $(BIN)/python benchmarks/covering.py --report
 	PYTHONPATH=. $(BIN)/python benchmarks/mutants.py --report
 	$(BIN)/python docs/trust.py
 

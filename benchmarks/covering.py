@@ -1,7 +1,7 @@
 """Which tests run which lines, how long each takes, and the branches that no test takes.
 
     python benchmarks/covering.py --folder build/mutants           measure; goes on where it stopped
-    python benchmarks/covering.py --folder build/mutants --report  branch coverage by layer
+    python benchmarks/covering.py --folder build/mutants --report  to results/coverage.*
 
 The tests of the push suite that mirror `models`, `stats`, `linalg`, `inference` and `estimators`
 run file by file, each in a child of one process that has imported the libraries, on a copy of the
@@ -203,6 +203,24 @@ def _share(files, layer):
     }
 
 
+def publish(shares):
+    """Write the table of the layers, with the places that no test reaches."""
+    from measure import write
+
+    keys = ("lines", "lines run", "branches", "branches taken")
+    rows = [[layer, *(share[key] for key in keys)] for layer, share in shares.items()]
+    rows.append(["all", *(sum(row[i] for row in rows) for i in range(1, 5))])
+    for row in rows:
+        row.append(f"{100 * row[4] / row[3]:.1f} %" if row[3] else "none")
+    notes = ["Lines to which no test takes a branch, by the tests of these layers alone:", ""]
+    for share in shares.values():
+        notes += [f"- `{n}`: {', '.join(map(str, at))}" for n, at in share["missed"].items()]
+    header = ["layer", *keys, "share of branches"]
+    write(
+        "coverage", "Lines and branches that the push tests of five layers run", header, rows, notes
+    )
+
+
 def main():
     """Measure, or report."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -211,12 +229,7 @@ def main():
     options = parser.parse_args()
     folder = options.folder.resolve()
     if options.report:
-        for layer, share in report(folder, folder / "tree").items():
-            print(layer, f"{share['branches taken']} of {share['branches']} branches,", end=" ")
-            print(f"{share['lines run']} of {share['lines']} lines")
-            for name, places in share["missed"].items():
-                print("   ", name, *places)
-        return
+        return publish(report(folder, folder / "tree"))
     measure_all(folder, copy_tree(folder))
 
 

@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[1]
 FILES = (
     "tests/estimators/test_faults.py",
     "tests/estimators/test_interrupts.py",
+    "tests/estimators/test_cluster.py",
     "tests/inference/test_checkpoint.py",
     "tests/tools/test_faults.py",
 )

@@ -31,13 +31,12 @@ MODELS = {
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=20)
-    repeats = parser.parse_args().repeats
-    rows = []
+    parser.add_argument("--first", type=int, default=0, help="seed of the first repeat")
+    options = parser.parse_args()
+    seeds, rows = range(options.first, options.first + options.repeats), []
     for name, (X, y) in sets(np.random.default_rng(0)).items():
         for n in LABELLED:
-            held = [
-                np.mean([holds(m, X, y, n, s) for s in range(repeats)]) for m in MODELS.values()
-            ]
+            held = [np.mean([holds(m, X, y, n, s) for s in seeds]) for m in MODELS.values()]
             rows.append([f"{name}, {n}", *(f"{share:.3f}" for share in held)])
             print(rows[-1], flush=True)
     measure.write(
@@ -45,7 +44,7 @@ def main():
         "Share of held-out values inside 90 % intervals",
         ["set, labelled rows", *MODELS],
         rows,
-        [f"{repeats} draws of the labelled rows."],
+        [f"{options.repeats} draws of the labelled rows, seeds {options.first} and following."],
     )
 
 

@@ -2,7 +2,8 @@
 
 All rows and links are there; some rows of each class have their label. SPPCA takes content, content
 and links, or a graph of the same shape between permuted rows. Peers: logistic regression on 50
-principal components, and on content smoothed by two steps of the normalised adjacency (SGC).
+principal components, on content smoothed by two steps of the normalised adjacency (SGC), and on a
+map of PRPCA, which knows the links and no labels.
 
     GNOMON_DATA=folder python benchmarks/links.py --repeats 10
     GNOMON_DATA=folder python benchmarks/links.py --relations --repeats 3
@@ -28,7 +29,7 @@ import measure
 CITATIONS = "cora cora_ds cora_ha cora_ml cora_pl".split()
 WEB = "webkb_cornell webkb_texas webkb_washington".split()
 LABELS = (5, 20)
-METHODS = "PCA + logistic", "SGC", "SPPCA, content", "SPPCA with links"
+METHODS = "PCA + logistic", "SGC", "PRPCA + logistic", "SPPCA, content", "SPPCA with links"
 
 
 def main():
@@ -129,8 +130,7 @@ def plain(A):
 def run_task(X, A, y, labels, options):
     """Mean accuracies of the methods; whether links, and permuted links, were used."""
     S = graph.normalized(A)
-    content = PCA(50, svd_solver="arpack", random_state=0).fit_transform(X)
-    maps = content / np.sqrt(np.mean(np.sum(content**2, axis=1))), S @ (S @ X)
+    maps = _map_of(None, X, None), S @ (S @ X), _map_of("auto", X, Links(A))
     found, used, permuted = [], [], []
     for seed in range(options.first, options.first + options.repeats):
         rng = np.random.default_rng(seed)

@@ -415,7 +415,8 @@ def report(folder, options):
     from measure import write
 
     first, last = {}, {}
-    for entry in results(folder):
+    # Parts were written side by side, so that a file of results may be older than the one before.
+    for entry in sorted(results(folder), key=lambda e: e["again"]):
         if not entry["again"]:
             first[entry["key"]] = entry
         if entry["key"] in first:

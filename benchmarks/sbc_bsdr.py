@@ -44,14 +44,14 @@ N_BINS = 20
 LEVEL = 0.05
 LEAST_P = 0.001
 UNIFORM_SAMPLES = 10_000
-# Outputs and priors, and the share of the simulations that each gets.
-CASES = {
-    ("classes", "entry"): 1.0,
-    ("labels", "entry"): 0.3,
-    ("numbers", "entry"): 0.3,
-    ("classes", "column"): 0.3,
-    ("classes", "row"): 0.3,
-}
+# Outputs and priors.
+CASES = (
+    ("classes", "entry"),
+    ("labels", "entry"),
+    ("numbers", "entry"),
+    ("classes", "column"),
+    ("classes", "row"),
+)
 
 
 class Truth(NamedTuple):
@@ -218,7 +218,7 @@ def main():
     cases = json.loads(path.read_text())["cases"] if path.exists() else []
     found = {(case["outputs"], case["prior"]): case for case in cases}
     for key in map(names.get, options.cases):
-        found[key] = run_case(*key, int(CASES[key] * options.simulations))
+        found[key] = run_case(*key, options.simulations)
         print(json.dumps(found[key]["quantities"]), flush=True)
         record = {"draws": N_DRAWS, "rounds": N_ROUNDS, "machine": measure.machine()}
         record["cases"] = [found[key] for key in CASES if key in found]

@@ -69,6 +69,7 @@ def cases():
     thin = sparse.random_array((100_000, 20_000), density=0.002, rng=rng, format="csr")
     marked = np.where(rng.random(thin.shape[0]) < 0.01, np.arange(thin.shape[0]) % 5, -1)
     likelihood = SPPCA(10, supervision="likelihood")
+    landmarks, model = KernelSPPCA(5, n_landmarks=100), SPPCA(5).fit(dense, few)
     found = {
         "PPCA, digits with gaps": lambda: PPCA(5).fit(gaps),
         "PPCA, 200,000 x 100": lambda: PPCA(10).fit(dense),
@@ -77,6 +78,8 @@ def cases():
         "PPCA, sparse 100,000 x 20,000": lambda: PPCA(10).fit(thin),
         "SPPCA by likelihood, sparse 100,000 x 20,000": lambda: likelihood.fit(thin, marked),
         "KernelSPPCA, digits": lambda: KernelSPPCA(5).fit(X, some),
+        "KernelSPPCA, 200,000 x 100, 100 landmarks": lambda: landmarks.fit(dense, few),
+        "SPPCA, probabilities of 200,000 x 100": lambda: model.predict_proba(dense),
         "DCAGM, digits": lambda: DCAGM(5).fit(X, some),
         "BSDR, digits": lambda: BSDR(5, random_state=0).fit(X, some),
     }

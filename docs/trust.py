@@ -253,6 +253,27 @@ def mutants():
     return title + written("mutants", "benchmarks/mutants.py")
 
 
+def coverage():
+    """Branches that tests take."""
+    title = "## How much of the code do tests run?\n\n"
+    return title + written("coverage", "benchmarks/covering.py --report")
+
+
+def repeats():
+    """The suite again and again, with other seeds and in another order."""
+    title, found = "## Do tests fail by chance?\n\n", read("repeats")
+    if found is None:
+        return title + NOT_RUN.format("benchmarks/repeats.py")
+    rows = [(one["what"], one["runs"], one["tests"], len(one["failed"])) for one in found["parts"]]
+    table_of = table(("tests", "runs", "tests in a run", "tests that ever failed"), rows)
+    told = "Every run has a seed of its own for hypothesis, and the tests in an order of its own."
+    failed = [f"- `{name}`" for one in found["parts"] for name in one["failed"]]
+    listed = "\n\nFailed at least once:\n\n" + "\n".join(failed) if failed else ""
+    return (
+        f"{title}{told}\n\n{table_of}{listed}\n\n{ran('benchmarks/repeats.py', found['machine'])}"
+    )
+
+
 def faults():
     """Kills, full disks, lost workers."""
     title = "## Does a fit survive what may happen to it?\n\n"
@@ -307,7 +328,8 @@ def limits():
 
 def page():
     """The whole page."""
-    parts = (ranks, shares, reliability, planted, references, mutants, faults, versions, suite)
+    parts = (ranks, shares, reliability, planted, references, mutants, coverage, repeats)
+    parts = (*parts, faults, versions, suite)
     return "\n\n".join([HEAD.rstrip(), *(part() for part in (*parts, limits))]) + "\n"
 
 

@@ -479,6 +479,14 @@ def test_automatic_weights_are_chosen_on_labelled_rows(partly, wine, monkeypatch
     assert same.weight_scores_ == {} and same.unlabelled_weight_ == 0.01
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("batch_size", [1, 2, 5])
+def test_batches_without_rows_of_some_class_leave_it_as_it_is(wine, batch_size):
+    model = DCAGM(batch_size=batch_size, max_iter=3, random_state=0).fit(*wine)
+    assert np.all(model.class_weights_ > 0)
+    assert model.score(*wine) > 0.6
+
+
 def test_batches_classify_and_repeat(partly, wine):
     X, y = wine
     fits = [DCAGM(batch_size=40, random_state=2, tol=0.05).fit(*partly) for _ in range(2)]
@@ -570,10 +578,10 @@ def test_pairs_survive_the_choice_of_the_size():
     same_fit(model, again, rtol=0)
 
 
-@pytest.mark.parametrize("what", ["label", "chunk"])
-def test_pairs_that_labels_or_chunks_deny_are_refused(what):
+@pytest.mark.parametrize(("what", "label"), [("label", 0), ("label", 1), ("chunk", -1)])
+def test_pairs_that_labels_or_chunks_deny_are_refused(what, label):
     X, _, labels, _ = rows_apart(0)
-    first, second = np.flatnonzero(labels == (1 if what == "label" else -1))[:2]
+    first, second = np.flatnonzero(labels == label)[:2]
     chunks = np.full(len(X), -1)
     if what == "chunk":
         chunks[[first, second]] = 0

@@ -250,3 +250,13 @@ def test_rows_that_are_all_equal_are_refused():
         KernelFeatures().fit(np.ones((10, 2)))
     with pytest.raises(ValueError, match=r"kernel == 'rbf': .* no energy"):
         KernelFeatures(gamma=1e-30).fit(np.eye(10, 2))
+
+
+@pytest.mark.parametrize(("most", "kept"), [(400, True), (399, False)])
+def test_the_kernel_of_rows_and_landmarks_is_kept_where_it_is_small(rng, monkeypatch, most, kept):
+    """40 rows and 10 landmarks: 400 entries."""
+    monkeypatch.setattr(kernels, "KEPT_ENTRIES", most)
+    way, called = kernels.map_features, []
+    monkeypatch.setattr(kernels, "map_features", lambda *of: called.append(1) or way(*of))
+    KernelFeatures("rbf", n_landmarks=10, random_state=0).fit(rng.standard_normal((40, 3)))
+    assert bool(called) != kept

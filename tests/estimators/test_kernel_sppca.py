@@ -563,3 +563,22 @@ def test_gaps_after_a_fit_to_sparse_rows_are_refused(flowers):
     X[0, 0] = np.nan
     with pytest.raises(ValueError, match="fitted to sparse rows"):
         model.transform(X)
+
+
+def test_the_kernel_is_wider_where_labels_say_so(rng):
+    """Classes that differ in little variance; numbers, a given gamma and s keep the usual."""
+    labels = np.arange(200) % 2
+    X = np.column_stack([5 * rng.standard_normal((200, 8)), 0.2 * rng.standard_normal((200, 20))])
+    X[:, 8:] += 0.3 * labels[:, None]
+    known = np.where(np.arange(200) < 60, labels, -1)
+    usual = KernelFeatures().fit(X).gamma_
+    assert KernelSPPCA(2).fit(X, known).gamma_ < usual / 2
+    for model, y in (
+        (KernelSPPCA(2, gamma=usual), known),
+        (KernelSPPCA(2, supervision=0.0), known),
+        (KernelSPPCA(2, supervision="likelihood"), known),
+        (KernelSPPCA(2), X[:, 0]),
+        (KernelSPPCA(2), rng.permutation(known)),
+    ):
+        assert_allclose(model.fit(X, y).gamma_, usual)
+    assert KernelSPPCA(2, kernel="laplacian").fit(X, known).gamma_ > 0

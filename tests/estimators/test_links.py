@@ -352,3 +352,9 @@ def test_a_table_of_edges_is_read_by_its_rows(library):
     links = Links.from_edges(edges[["from", "to"]], weights=edges["weight"], nodes=list("abcd"))
     expected = Links.from_edges([(0, 1), (1, 3)], weights=[1.0, 0.5], n_nodes=4)
     assert (links.adjacency != expected.adjacency).nnz == 0
+
+
+def test_a_graph_of_one_node_has_no_links():
+    assert Links.from_edges([], n_nodes=1).n_nodes == 1
+    with pytest.raises(ValueError, match="n_nodes == 0; accepted are integers from 1"):
+        Links.from_edges([])

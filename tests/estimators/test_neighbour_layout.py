@@ -142,3 +142,12 @@ def test_two_rows_are_enough_for_a_layout():
     assert Z.shape == (2, 2) and np.isfinite(Z).all()
     with pytest.raises(ValueError, match="minimum of 2"):
         NeighbourLayout().fit(np.ones((1, 3)))
+
+
+def test_the_spread_is_the_covariance_of_the_draws(monkeypatch, rng):
+    """Where rows are placed by their first two coordinates, these are draws of them."""
+    layout = NeighbourLayout().fit(rng.standard_normal((40, 3)))
+    monkeypatch.setattr(layout, "_place", lambda X: X[:, :2])
+    half = np.random.default_rng(0).standard_normal((10, 3))
+    expected = np.cov(2 * np.vstack([half, -half]).T)[:2, :2]
+    assert_allclose(layout.covariance(np.zeros((1, 3)), 4 * np.eye(3)), [expected])

@@ -25,7 +25,7 @@ from gnomon import (
     SemiSupervisedSplit,
     labelled_scorer,
 )
-from gnomon.estimators.selection import stratified_folds
+from gnomon.estimators.selection import smallest_good, stratified_folds
 
 
 @pytest.fixture
@@ -285,3 +285,8 @@ def test_what_cannot_be_chosen_is_said():
         model = SPPCA("auto").fit(X, y)
     assert model.n_components_ == 2
     assert model.size_scores_ == {}
+
+
+def test_the_smallest_of_equal_sizes_is_taken_without_a_margin_too():
+    assert smallest_good([4, 2, 3], [0.7, 0.7, 0.7 + 1e-15], margin=0.0) == 2
+    assert smallest_good([4, 2, 3], [0.7, 0.6, 0.7], margin=0.05) == 3

@@ -103,3 +103,11 @@ def test_agrees_with_arviz(rng):
     assert_allclose(split_rhat(x), float(arviz.rhat(x)), rtol=1e-6)
     assert_allclose(bulk_ess(x), float(arviz.ess(x)), rtol=0.02)
     assert_allclose(tail_ess(x), float(arviz.ess(x, method="tail")), rtol=0.1)
+
+
+def test_a_tail_that_is_visited_once_has_hardly_any_draws(rng):
+    """All values of one tail in a row, those between as independent as before."""
+    x = rng.standard_normal((4, 1000))
+    x = np.array([np.r_[chain[chain < 1.5], chain[chain >= 1.5]] for chain in x])
+    assert tail_ess(x) < 100
+    assert_allclose(tail_ess(-x), tail_ess(x), rtol=0.05)

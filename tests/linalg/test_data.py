@@ -116,6 +116,38 @@ def test_a_sparse_matrix_is_never_made_dense(rng):
     assert peak < 0.1 * 8 * X.shape[0] * X.shape[1]
 
 
+def test_products_of_sparse_rows_with_each_other_leave_them_sparse(rng):
+    n, d, m = 400, 40_000, 10
+    entries = (rng.normal(size=n * m), rng.integers(0, d, n * m), np.arange(0, n * m + 1, m))
+    _, centered = center(Matrix(sparse.csr_array(entries, shape=(n, d))))
+    import tracemalloc
+
+    tracemalloc.start()
+    K = centered.dual_gram()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    dense = centered.as_array()
+    assert_allclose(K, dense @ dense.T, atol=1e-10)
+    # A slice has 64 rows at least, here in four arrays at a time.
+    assert peak < 0.8 * dense.nbytes
+
+
+def test_products_with_all_columns_take_their_own_place_alone(rng):
+    n, d = 200, 40_000
+    X = sparse.random_array((n, d), density=1e-3, rng=rng, format="csr")
+    scaled = center(Matrix(X))[1].scaled(np.full(d, 2.0))
+    Z = rng.normal(size=(n, n))
+    scaled.T @ Z
+    import tracemalloc
+
+    tracemalloc.start()
+    out = scaled.T @ Z
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert_allclose(out, scaled.as_array().T @ Z, atol=1e-10)
+    assert peak < 1.4 * out.nbytes
+
+
 def test_dense_input_is_not_copied_to_be_centred(rng):
     X = rng.normal(size=(20_000, 100))
     import tracemalloc

@@ -160,3 +160,16 @@ def test_the_nearest_anchors_are_those_of_all_distances(rng, k):
     F, anchors = rng.normal(size=(40, 3)), rng.normal(size=(2000, 3))
     distances = np.linalg.norm(F[:, None] - anchors, axis=2)
     np.testing.assert_array_equal(graph.nearest(F, anchors, k), np.argsort(distances)[:, :k])
+
+
+def test_the_mean_of_one_column_is_that_column():
+    found = graph.means_of(np.array([[2], [0], [1]]), 3)
+    assert_allclose(found.toarray(), np.eye(3)[[2, 0, 1]])
+    assert len(found.indptr) == 4
+
+
+def test_one_step_is_the_function_at_the_quotient_of_rayleigh(S, rng):
+    B = rng.standard_normal((S.shape[0], 2))
+    space = graph.lanczos(S, B, 1)
+    theta = np.sum(B * (S @ B), axis=0) / np.sum(B**2, axis=0)
+    assert_allclose(graph.apply(space, np.exp(space.theta)), B * np.exp(theta))

@@ -4,6 +4,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 import gnomon
+from gnomon.linalg import sources
 from gnomon.linalg.sources import from_chunks, from_csv, from_npz, from_parquet, from_rows
 
 NAMES = ["a", "b", "c"]
@@ -214,3 +215,9 @@ def test_chunks_are_asked_for_anew(rng):
         from_chunks(chunk for chunk in [X])
     with pytest.raises(TypeError, match="chunks is int"):
         from_chunks(3)
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(1, 2**22), (4, 2**20), (2**23, 1)])
+def test_blocks_have_so_many_entries(columns, rows):
+    array = np.broadcast_to(0.0, (3, columns))
+    assert sources._block_rows(array) == rows

@@ -21,7 +21,10 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and limits o
 
 # Runs the command line; SIGNAL comes when the function NAME of the commands is called.
 SIGNALLED = """
-import os, sys, threading
+import os, signal, sys, threading
+
+# What a shell runs in the background ignores this signal, and so would this process after it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from gnomon.tools import commands
 from gnomon.tools.cli import main
 

@@ -14,7 +14,7 @@ pa = pytest.importorskip("pyarrow")
 from pyarrow import parquet
 
 from gnomon.exceptions import TableError
-from gnomon.tools import formats, tables
+from gnomon.tools import growth, tables
 from gnomon.tools.tables import Reading, as_numbers, as_texts, column_kind, open_table
 
 ROWS = [
@@ -296,21 +296,23 @@ def packed(folder, name):
     return folder / name
 
 
-@pytest.mark.parametrize("name", ["t.npz", "t.parquet", "t.xlsx", "t.svm.gz", "t.mtx.gz"])
+@pytest.mark.parametrize(
+    "name", ["t.npz", "t.parquet", "t.xlsx", "t.svm.gz", "t.mtx.gz", "t.csv.gz"]
+)
 def test_a_bomb_is_not_opened(tmp_path, monkeypatch, name):
     if name.endswith("xlsx"):
         pytest.importorskip("python_calamine")
     path = packed(tmp_path, name)
-    monkeypatch.setattr(formats, "HARMLESS", 10**6)
+    monkeypatch.setattr(growth, "HARMLESS", 10**6)
     with pytest.raises(TableError, match=r"would grow to [0-9,]+ bytes.*say --max-growth"):
         open_table(path)
 
 
-@pytest.mark.parametrize("name", ["t.npz", "t.parquet", "t.svm.gz"])
+@pytest.mark.parametrize("name", ["t.npz", "t.parquet", "t.svm.gz", "t.csv.gz"])
 def test_what_shrinks_well_is_read_if_it_is_small_or_asked_for(tmp_path, monkeypatch, name):
     path = packed(tmp_path, name)
     small = open_table(path)
-    monkeypatch.setattr(formats, "HARMLESS", 10**6)
+    monkeypatch.setattr(growth, "HARMLESS", 10**6)
     asked = open_table(path, max_growth=1e5)
     assert [b.n_rows for b in small.batches()] == [b.n_rows for b in asked.batches()]
 

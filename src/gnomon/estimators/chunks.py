@@ -121,7 +121,7 @@ def _with_labels(targets, labels):
 def _doubted(targets, X, weights, settings):
     """Whether the label of each row is doubtful."""
     rows = np.flatnonzero(targets.labels >= 0)
-    _, F = content_of(X, weights, settings)
+    F = content_of(X, weights, settings).coordinates()
     outputs = Outputs(targets.Y, targets.observed, targets.labels).rows(rows)
     found = np.zeros(len(F), dtype=bool)
     found[rows] = doubtful(

@@ -67,8 +67,11 @@ class MeasuredByKernel(TakesRows, ClassNamePrefixFeaturesOutMixin, TransformerMi
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
 
+    def _kernel(self):
+        return Kernel(self.kernel, getattr(self, "gamma_", None), self.degree, self.coef0)
+
     def _kernel_with_landmarks(self, X):
-        kernel = Kernel(self.kernel, getattr(self, "gamma_", None), self.degree, self.coef0)
+        kernel = self._kernel()
         landmarks = getattr(self, "landmarks_", None)
         return kernel.with_landmarks(X, self.landmark_indices_, landmarks)
 
@@ -238,11 +241,12 @@ class KernelFeatures(MeasuredByKernel):
         if self.n_landmarks is not None:
             check_integer("n_landmarks", self.n_landmarks, low=1)
 
-    def _learn(self, X, rng, most=None, weights=None):
+    def _learn(self, X, rng, most=None, weights=None, widen=None):
         """Features of the rows in float64; what `transform` needs is kept.
 
         The ``most`` leading ones are enough where they are given and the kernel is positive
-        definite, so that its trace is the energy of all.
+        definite, so that its trace is the energy of all. ``widen`` gives the factor of a width
+        that is not a parameter, once this is known.
         """
         self.landmark_indices_ = kernels.choose_landmarks(X.shape[0], self.n_landmarks, rng)
         if self.kernel == "precomputed":
@@ -250,6 +254,9 @@ class KernelFeatures(MeasuredByKernel):
         try:
             # Numbers out of range are found by what they lead to, and named.
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                self._find_width(X, weights)
+                if widen is not None:
+                    self.gamma_ *= widen(self._kernel())
                 found = self._find(X, most if self.kernel in DEFINITE else None, weights)
         except NumericalError as error:
             raise ValueError(f"X cannot be used with kernel == {self.kernel!r}: {error}") from error
@@ -258,18 +265,22 @@ class KernelFeatures(MeasuredByKernel):
             self.energies_ = found.energies
         return found
 
-    def _find(self, X, most, weights):
-        """The features by the kernel at its width."""
-        index, precomputed = self.landmark_indices_, self.kernel == "precomputed"
+    def _find_width(self, X, weights):
+        """The landmarks, and the width of the kernel."""
+        index = self.landmark_indices_
         elsewhere = isinstance(X, Data) and X.is_elsewhere
         if isinstance(X, Data) and not elsewhere and self.kernel == "rbf" and self.gamma is None:
             self.landmarks_, self.gamma_ = kernels.landmarks_and_gamma(X, index, weights)
-        elif not precomputed:
+        elif self.kernel != "precomputed":
             self.landmarks_ = take_rows(X, index)
         if self.kernel in WITH_GAMMA and not hasattr(self, "gamma_"):
             rows = weighted(X, weights)
             self.gamma_ = float(self.gamma or kernels.default_gamma(self.kernel, rows))
-        if len(index) == X.shape[0] or precomputed:
+
+    def _find(self, X, most, weights):
+        """The features by the kernel at its width."""
+        index, elsewhere = self.landmark_indices_, isinstance(X, Data) and X.is_elsewhere
+        if len(index) == X.shape[0] or self.kernel == "precomputed":
             return kernels.fit_features(self._kernel_with_landmarks(X), index, most, weights)
         return self._by_landmarks(X, elsewhere, weights)
 

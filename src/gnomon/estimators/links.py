@@ -11,6 +11,7 @@ from scipy import sparse
 
 from gnomon.estimators._door import check_option, count, in_reach
 from gnomon.linalg import graph
+from gnomon.linalg.data import has_gaps
 from gnomon.models.strength import links as linked
 from gnomon.models.strength.completion import Outputs
 
@@ -272,30 +273,36 @@ class TakesLinks:
             )
 
     def _joined(self, problem, n_rows, links, sample_index, settings):
-        """The problem of that many rows, with the blocks of links where these serve the outputs."""
+        """The problem of that many rows, with the blocks of links where these serve the outputs.
+
+        Also the principal space of the rows where they stay as they are, without gaps.
+        """
         if problem.X.shape[0] < n_rows:
             raise ValueError("sample_weight has zeros; with links leave those rows out of all")
-        return problem._replace(X=self._join(problem, links, sample_index, settings))
-
-    def _join(self, problem, links, sample_index, settings):
-        """X, or the blocks that links make of it where these serve the outputs."""
-        X, Y, observed, labels, weights, _ = problem
-        if not observed.any():
+        if not problem.observed.any():
             raise ValueError("links are judged by outputs that differ, and y has none; use PRPCA")
-        n, outputs = X.shape[0], Outputs(Y, observed, labels)
-        if isinstance(links, str):
-            check_option("links", links, (NEIGHBOURS,))
-            found = linked.learn_neighbours(X, outputs, weights, settings)
+        A = _adjacency(links, n_rows, sample_index)
+        content = linked.content_of(problem.X, problem.weights, settings)
+        known = Outputs(problem.Y, problem.observed, problem.labels), problem.weights
+        if A is None:
+            found = linked.learn_neighbours(content, *known, settings.rng)
         else:
-            A = read_links(links, n, sample_index).adjacency
-            found = linked.learn(X, A, outputs, weights, settings)
+            found = linked.learn(content, A, *known)
         self.links_used_ = found is not None
         if found is None:
-            return X
-        index = np.arange(n) if sample_index is None else sample_index
-        self.sample_index_ = check_sample_index(index, n_rows=n)
+            return problem, None if has_gaps(problem.X) else content.space
+        index = np.arange(n_rows) if sample_index is None else sample_index
+        self.sample_index_ = check_sample_index(index, n_rows=n_rows)
         self.linked_rows_, X = found
-        return X
+        return problem._replace(X=X), None
+
+
+def _adjacency(links, n_rows, sample_index):
+    """The graph of the rows, None where they make their own."""
+    if isinstance(links, str):
+        check_option("links", links, (NEIGHBOURS,))
+        return None
+    return read_links(links, n_rows, sample_index).adjacency
 
 
 def _positions(nodes, fitted):

@@ -349,8 +349,9 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         self.likelihood_ = settings.likelihood
         if settings.likelihood == "probit":
             problem = self._with_signs(problem, coding)
+        space = None
         if links is not None:
-            problem = self._joined(problem, X.shape[0], links, sample_index, settings)
+            problem, space = self._joined(problem, X.shape[0], links, sample_index, settings)
         if self.supervision == "likelihood":
             found = fit(problem, settings, self._loop(problem))
             self._keep(X.dtype, coding, found, "likelihood", found.n_passes)
@@ -360,7 +361,7 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
             run: Any = found.run
         else:
             chosen = self._strength_settings(settings, before)
-            strong = strength.fit(problem, chosen, self._loop(problem))
+            strong = strength.fit(problem, chosen, self._loop(problem), space)
             self._keep(X.dtype, coding, strong.fitted, strong.strength, strong.passes)
             self.supervision_directions_ = strong.n_directions
             self._keep_head(problem, strong.fitted)

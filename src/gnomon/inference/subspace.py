@@ -26,10 +26,11 @@ from gnomon.inference.loop import Method, Run, iterate
 # Directions beyond those asked for with which a basis starts: the last one wanted then
 # converges with the others.
 EXTRA = 10
-# Rows whose random mixtures are the start: enough to lean towards the leading axes.
-SAMPLED_ROWS = 4000
-# Rows over those of the sample from which it costs little (20 newsgroups: 8 rounds to 7).
-SMALL_SAMPLE = 4
+# Rows whose mixtures are the start: enough to lean towards the leading axes, more of many rows,
+# and steps of the power method on these. Of 1,000,000 texts 50,000 with 8 steps save 3 of 7 rounds,
+# of 18,820 texts 4000 with two steps save one of 8.
+SAMPLED_ROWS, SAMPLED_SHARE, SAMPLED_MOST, SAMPLED_ENTRIES = 4000, 20, 50_000, 2**23
+MOST_POWERS = 8
 # Below this tolerance per entry of X, products in single precision are not exact enough.
 SINGLE_ABOVE = 1e-9
 # Directions whose gain is below this share of what may be left are not multiplied further.
@@ -125,18 +126,27 @@ def maximise(  # noqa: PLR0913 - a solver and its settings
 
 
 def starting_block(X, k, rng) -> np.ndarray:
-    """Random mixtures (d, k) of sampled rows of `Data`: they lean towards the leading axes.
+    """Mixtures (d, k) of sampled rows of `Data` that lean towards the leading axes.
 
-    Where the sample is small beside all rows, a step of the power method on it saves a round.
+    They are random, then turned by the power method on the sample for as long as that costs a
+    product with all rows: a round that is saved costs two.
     """
-    n = X.shape[0]
-    size = min(n, max(SAMPLED_ROWS, 20 * k))
+    n, size = X.shape[0], _sample_size(X, k)
     try:
-        rows = X.rows(np.sort(rng.choice(n, size, replace=False)))
+        rows = X.rows(np.sort(rng.choice(n, size, replace=False))).fetched()
     except TypeError:
         rows, size = X, n
     block = rows.T @ rng.standard_normal((size, k)).astype(X.dtype)
-    return rows.T @ (rows @ orthonormal(block)) if SMALL_SAMPLE * size <= n else block
+    for _ in range(min(n // (2 * size), MOST_POWERS)):
+        block = rows.T @ (rows @ orthonormal(block))
+    return block
+
+
+def _sample_size(X, k):
+    """Rows of the sample, fewer where rows are long and dense."""
+    n, d = X.shape
+    most = SAMPLED_MOST if X.is_sparse else SAMPLED_ENTRIES // d
+    return min(n, max(SAMPLED_ROWS, 20 * k, min(n // SAMPLED_SHARE, most)))
 
 
 class _Round(NamedTuple):

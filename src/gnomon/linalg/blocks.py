@@ -83,6 +83,9 @@ class Blocks(Data):
         parts = [part.rows(m) for part, m in zip(self.parts, cut, strict=True) if m.any()]
         return Blocks(parts or [self.parts[0].rows(cut[0])])
 
+    def fetched(self):
+        return Blocks([part.fetched() for part in self.parts])
+
     def kept_in_memory(self):
         if self.shape[0] * self.shape[1] > KEPT_ENTRIES:
             return self
@@ -179,6 +182,9 @@ class Loaded(Data):
 
     def dense_blocks(self):
         yield from self.leaf.dense_blocks()
+
+    def fetched(self):
+        return self.leaf
 
     def rows(self, mask):
         mask = np.asarray(mask)

@@ -124,10 +124,19 @@ class Data(LinearOperator):
         return _sum(_over_runs(_run_gram, self, n * d * d), (d, d), float)
 
     def dual_gram(self) -> np.ndarray:
-        """X X' (n, n)."""
+        """X X' (n, n); of sparse rows a slice at a time, which are never all dense at once."""
+        if self.is_sparse:
+            return self._sliced_dual_gram()
         blocks = list(self.dense_blocks())
         rows = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
         return (rows @ rows.T).astype(float)
+
+    def _sliced_dual_gram(self):
+        n = self.shape[0]
+        K = np.empty((n, n))
+        for rows in row_slices(self.shape):
+            K[:, rows] = self @ (self.T @ np.eye(n, rows.stop - rows.start, -rows.start))
+        return K
 
     def runs(self) -> list[tuple[slice, "Data"]]:
         """Rows that threads may go over at the same time, each with its slice; else all as one."""
@@ -143,6 +152,10 @@ class Data(LinearOperator):
 
     def kept_in_memory(self) -> "Data":
         """The same rows in memory, where they are read from elsewhere and few enough to be kept."""
+        return self
+
+    def fetched(self) -> "Data":
+        """The same rows, read once and for all, whatever their number."""
         return self
 
     def rows(self, mask) -> "Data":
@@ -317,6 +330,9 @@ class Centered(Data):
         X = self.X.as_float32()
         return self if X is self.X else Centered(X, self.mean)
 
+    def fetched(self):
+        return Centered(self.X.fetched(), self.mean)
+
     def rows(self, mask):
         return Centered(self.X.rows(mask), self.mean)
 
@@ -331,8 +347,14 @@ class Centered(Data):
     def _rmatmat(self, Z):
         Z = Z.astype(self.dtype, copy=False)
         if self.is_sparse:
-            return self.X.T @ Z - np.outer(self.mean, Z.sum(axis=0, dtype=self.dtype))
+            return self._less_mean_products(self.X.T @ Z, Z.sum(axis=0, dtype=self.dtype))
         return _add_products(self, Z)
+
+    def _less_mean_products(self, out, sums):
+        """X'Z less mu (1'Z), in the place of X'Z, which of wide rows is the largest array."""
+        for columns in row_slices(out.shape):
+            out[columns] -= np.outer(self.mean[columns], sums)
+        return out
 
 
 class Scaled(Data):
@@ -354,6 +376,9 @@ class Scaled(Data):
         for block in self.X.dense_blocks():
             yield block * self.factors
 
+    def fetched(self):
+        return Scaled(self.X.fetched(), self.factors)
+
     def rows(self, mask):
         return Scaled(self.X.rows(mask), self.factors)
 
@@ -361,7 +386,9 @@ class Scaled(Data):
         return self.X @ (self.factors[:, None] * B.astype(self.dtype, copy=False))
 
     def _rmatmat(self, Z):
-        return self.factors[:, None] * (self.X.T @ Z)
+        out = self.X.T @ Z
+        out *= self.factors[:, None]
+        return out
 
 
 class Weighted(Data):
@@ -406,6 +433,9 @@ class Weighted(Data):
         X = self.X.as_float32()
         return self if X is self.X else Weighted(X, self.weights)
 
+    def fetched(self):
+        return Weighted(self.X.fetched(), self.weights)
+
     def rows(self, mask):
         return Weighted(self.X.rows(mask), self.weights[mask])
 
@@ -436,7 +466,9 @@ def has_gaps(X) -> bool:
 def column_sums(X) -> np.ndarray:
     """Sum of every column of an array, in float64: the quickest pass that sees every entry."""
     n, d = X.shape
-    runs = list(slices(n, max(1, RUN_ENTRIES // max(d, 1))))
+    if X.size <= RUN_ENTRIES:
+        return X.sum(axis=0, dtype=float)
+    runs = list(slices(n, max(1, RUN_ENTRIES // d)))
     sums = in_order(lambda rows: X[rows].sum(axis=0, dtype=float), runs, X.size)
     return _sum(sums, d, float)
 

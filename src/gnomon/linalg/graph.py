@@ -109,13 +109,16 @@ def leading_axes(A, size) -> np.ndarray:
 
 
 def nearest(F, anchors, k) -> np.ndarray:
-    """Numbers (n, k) of the anchors (m, p) nearest to each row of F (n, p), the nearest first."""
+    """Numbers (n, k) of the anchors (m, p) nearest to each row of F (n, p), the nearest first.
+
+    In the precision of F.
+    """
     shape = len(F), len(anchors)
     # The lengths of the anchors in the product: no further pass over all distances.
     weights = np.vstack([-2 * anchors.T, np.sum(anchors**2, axis=1)])
     columns = np.empty((len(F), k), dtype=np.intp)
     for rows in row_slices(shape):
-        distances = np.column_stack([F[rows], np.ones(len(F[rows]))]) @ weights
+        distances = np.column_stack([F[rows], np.ones(len(F[rows]), F.dtype)]) @ weights
         near = np.argpartition(distances, k - 1, axis=1)[:, :k]
         order = np.argsort(np.take_along_axis(distances, near, axis=1), axis=1)
         columns[rows] = np.take_along_axis(near, order, axis=1)

@@ -25,6 +25,7 @@ from gnomon.linalg.blocks import KEPT_ENTRIES
 from gnomon.linalg.data import SAFE_SHIFT, Data, Matrix, center, larger, placed, row_norms, weighted
 from gnomon.linalg.eigen import symmetric_pairs
 from gnomon.linalg.solve import fix_signs, one_thread
+from gnomon.linalg.threads import in_order
 
 # Eigenvalues below this share of the largest are left out. The rank cut of other matrices is
 # lower, but here features are roots, which make 1e-4 of what was 1e-8, and dividing by them
@@ -38,8 +39,6 @@ SAMPLED_ROWS = 200
 # Rows whose features are found at a time: a call for each block of X would take longer than its
 # kernel.
 MAPPED_ROWS = 2048
-# Rows from which a mean absolute distance is taken: it is then right to some hundredths.
-SAMPLED_ROWS = 200
 
 
 class FeatureMap(NamedTuple):
@@ -71,7 +70,7 @@ def choose_landmarks(n, size, rng) -> np.ndarray:
 
 
 class Mapped(Data):
-    """Features of rows that are read anew each time they are needed; one block is in memory.
+    """Features of rows that are read anew each time they are needed; some blocks are in memory.
 
     ``values(rows)`` (b, m) is the kernel of some rows with the landmarks. Features of rows that
     were selected are kept while they are few, so that asking again is no read.
@@ -83,9 +82,10 @@ class Mapped(Data):
         self._kept: list[tuple[np.ndarray, Data]] = []
 
     def dense_blocks(self):
-        """Features of runs of rows."""
-        for block in larger(self.X.dense_blocks(), MAPPED_ROWS):
-            yield features(self.map, self.values(block))
+        """Features of runs of rows, by several threads."""
+        blocks = larger(self.X.dense_blocks(), MAPPED_ROWS)
+        work = self.shape[0] * self.map.basis.size
+        return in_order(lambda block: features(self.map, self.values(block)), blocks, work)
 
     def gram(self):
         """F'F, as it was found with the map."""

@@ -13,18 +13,16 @@ from scipy import sparse
 
 from gnomon.exceptions import TableError, how_to_install
 from gnomon.tools import tables
+from gnomon.tools.growth import check_growth, size_of_zip
 from gnomon.tools.tables import (
-    COMPRESSED,
     WORKBOOKS,
     explained,
     from_arrow,
-    grown_size,
     one_batch,
+    size_of_text,
     stream,
 )
 
-# What grows to no more than this is read however well it was compressed: it does no harm.
-HARMLESS = 2**30
 # A matrix has so many rows and columns at least without being suspected; a file with more of them
 # than it has bytes names most of them without a value.
 HARMLESS_SIDE = 10**6
@@ -46,15 +44,6 @@ def read_format(path, suffix, asked: tables.Reading, note) -> tables.Table:
     return one_batch(path, columns, matrix, features)
 
 
-def _check_growth(path, grown, max_growth):
-    """Refuse a file that becomes much more in memory than it is on disk, unless that is little."""
-    if grown > max(HARMLESS, max_growth * path.stat().st_size):
-        raise TableError(
-            f"{path} would grow to {grown:,} bytes, more than {max_growth:g} times its own; if it "
-            "is known and that fits in memory, say --max-growth with a larger number"
-        )
-
-
 def _check_sides(path, shape, n_bytes):
     """Refuse a matrix that has more rows or columns than its file could fill."""
     for side, what in zip(shape, ("rows", "columns"), strict=True):
@@ -73,7 +62,7 @@ def _parquet(path, max_growth):
     # Values that repeat take no room in the file, and the bytes that it states do not count them.
     cells = sum(group.num_rows for group in groups) * len(file.schema_arrow)
     size = max(sum(group.total_byte_size for group in groups), NUMBER_BYTES * cells)
-    _check_growth(path, size, max_growth)
+    check_growth(path, size, max_growth)
     if size <= tables.STREAM_ABOVE:
         return from_arrow(path, explained(path, file.read))
     return stream(path, file.schema_arrow, lambda: file.iter_batches(batch_size=tables.BATCH_ROWS))
@@ -97,7 +86,7 @@ def _sheet(path, asked, note):
         raise TableError(f"{path} needs python-calamine: {how_to_install('excel')}") from error
     try:
         if path.suffix.lower() != ".xls":
-            _check_zip(path, asked.max_growth)
+            size_of_zip(path, asked.max_growth)
         with python_calamine.CalamineWorkbook.from_path(path) as book:
             name = _sheet_name(path, book.sheet_names, asked.sheet, note)
             rows = book.get_sheet_by_name(name).to_python(skip_empty_area=True)
@@ -180,7 +169,7 @@ def _checked_rows(path, matrix, n_bytes):
 
 
 def _npz(path, max_growth):
-    grown = _check_zip(path, max_growth)
+    grown = size_of_zip(path, max_growth)
     with np.load(path, allow_pickle=False) as file:
         if "indptr" in file:
             return _checked_rows(path, sparse.load_npz(path), grown), {}, None
@@ -197,24 +186,6 @@ def _npz(path, max_growth):
     return matrix, {"target": pa.chunked_array([pa.array(target)])}, None
 
 
-def _check_zip(path, max_growth):
-    """The bytes that an archive says it unpacks to, if they are not too many."""
-    with zipfile.ZipFile(path) as archive:
-        grown = sum(member.file_size for member in archive.infolist())
-    _check_growth(path, grown, max_growth)
-    return grown
-
-
-def _check_packed(path, max_growth):
-    """The bytes of a text file, unpacked if it is compressed, if they are not too many."""
-    if path.suffix.lower() not in COMPRESSED:
-        return path.stat().st_size
-    most = max(HARMLESS, max_growth * path.stat().st_size)
-    grown = grown_size(path, most)
-    _check_growth(path, grown, max_growth)
-    return grown
-
-
 def _pick(path, names, wanted):
     for name in wanted:
         if name in names:
@@ -225,7 +196,7 @@ def _pick(path, names, wanted):
 def _mtx(path, max_growth):
     from scipy.io import mminfo, mmread
 
-    n_bytes = _check_packed(path, max_growth)
+    n_bytes = size_of_text(path, max_growth)
     *shape, entries, form, _, _ = mminfo(path)
     _check_sides(path, shape, n_bytes)
     # An entry takes a digit and what parts it from the next; half of a symmetric one is written.
@@ -240,7 +211,7 @@ def _mtx(path, max_growth):
 def _svmlight(path, max_growth):
     from sklearn.datasets import load_svmlight_file
 
-    n_bytes = _check_packed(path, max_growth)
+    n_bytes = size_of_text(path, max_growth)
     matrix, target = load_svmlight_file(str(path))
     rows = _checked_rows(path, matrix, n_bytes)
     return rows, {"target": pa.chunked_array([pa.array(target)])}, None
@@ -252,7 +223,7 @@ def _h5ad(path, max_growth):
     except ImportError as error:
         raise TableError(f"{path} needs anndata: {how_to_install('anndata')}") from error
     grown = _hdf5_size(path)
-    _check_growth(path, grown, max_growth)
+    check_growth(path, grown, max_growth)
     data = anndata.read_h5ad(path)
     obs = pa.Table.from_pandas(data.obs.reset_index(names="cell"), preserve_index=False)
     is_sparse = sparse.issparse(data.X)

@@ -26,6 +26,8 @@ except ImportError as error:
     raise ImportError(f"tables need pyarrow: {how_to_install('cli')}") from error
 import pyarrow.compute as pc
 
+from gnomon.tools.growth import COMPRESSED, size_of_packed
+
 # Larger files are read in batches; the matrix then lies in a file of its own.
 STREAM_ABOVE = 2**29
 # Of a stream a few megabytes are in memory at a time; a whole file is read in larger blocks.
@@ -35,7 +37,6 @@ CACHED_BYTES = 2**20
 # Rows that are in memory at a time where rows are counted, not bytes.
 BATCH_ROWS = 2**16
 SEPARATORS = {".tsv": "\t", ".tab": "\t"}
-COMPRESSED = (".gz", ".bz2", ".zst")
 CANDIDATES = (",", ";", "\t", "|")
 # By which times of the day become days.
 MICROSECONDS_OF_A_DAY = 86_400e6
@@ -283,7 +284,7 @@ def _read_text(path, suffix, asked, kinds):
     from pyarrow import csv
 
     reading = asked._replace(separator=explained(path, lambda: _separator(path, suffix, asked)))
-    large = explained(path, lambda: _is_large(path))
+    large = explained(path, lambda: size_of_text(path, asked.max_growth)) > STREAM_ABOVE
     options = _csv_options(csv, reading, kinds, large)
     if large:
         schema, pieces = explained(path, lambda: _as_arrow(csv, path, options))
@@ -415,20 +416,10 @@ def _separator(path, suffix, asked):
     return SEPARATORS.get(suffix) or max(CANDIDATES, key=line.count)
 
 
-def _is_large(path):
-    """Whether a text file is to be read in batches, by its size without compression."""
-    compressed = path.suffix.lower() in COMPRESSED
-    size = grown_size(path, STREAM_ABOVE) if compressed else path.stat().st_size
-    return size > STREAM_ABOVE
-
-
-def grown_size(path, most) -> int:
-    """The size of a compressed file without its compression, or some number above ``most``."""
-    size = 0
-    with pa.input_stream(str(path), compression="detect") as stream:
-        while size <= most and (piece := len(stream.read(BATCH_BYTES))):
-            size += piece
-    return size
+def size_of_text(path, max_growth) -> int:
+    """The bytes of a text file without its compression."""
+    packed = path.suffix.lower() in COMPRESSED
+    return size_of_packed(path, max_growth) if packed else path.stat().st_size
 
 
 def _source(path):

@@ -15,9 +15,9 @@ from gnomon.exceptions import TableError
 from gnomon.inference.checkpoint import atomic_file
 from gnomon.linalg.data import slices
 from gnomon.linalg.threads import in_order
+from gnomon.tools.growth import COMPRESSED
 from gnomon.tools.tables import (
     BATCH_ROWS,
-    COMPRESSED,
     NUMBER,
     TEXTS,
     column_kind,

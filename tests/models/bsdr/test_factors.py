@@ -99,3 +99,8 @@ def test_order_and_signs_of_components_change_nothing(kind, rng):
         for f, r in ((factors, R), (other, R[:, [2, 0, 1]]))
     )
     assert_allclose(turned, solved[:, [2, 0, 1]], rtol=1e-10)
+
+
+def test_log_densities_of_draws_are_those_of_the_gamma_distribution():
+    x, p = np.array([0.3, 1.7, 4.0]), Gamma(2.5, 0.6)
+    assert_allclose(log_densities(x, p), stats.gamma(p.shape, scale=p.scale).logpdf(x))

@@ -61,6 +61,8 @@ def test_a_sample_of_all_rows_is_the_alternation_on_all_rows(sample):
     others = sampled._others(whole, rows, S, state, MODEL)
     assert_allclose(others.gradient, 0, atol=1e-7)
     assert_allclose(others.constant, 0, atol=1e-6)
+    for left in others.moments:
+        assert_allclose(left, 0, atol=1e-7)
 
 
 def test_rounds_reach_the_objective_of_the_alternation_on_all_rows(sample, rng, monkeypatch):

@@ -214,3 +214,14 @@ def test_gaps_without_a_finite_variance_are_refused():
     X = np.array([[np.nan, 1.0], [np.nan, 2.0], [1.0, 0.0]])
     with pytest.raises(NumericalError, match="without a finite variance"):
         bayesian.linked_rows(X, R)
+
+
+def test_the_start_with_gaps_has_no_more_components_than_are_asked_for(monkeypatch):
+    X, asked, way = planted(50, 6, 2, 0), [], bayesian.gaps.maximise
+    X[0, 0] = np.nan
+    monkeypatch.setattr(
+        bayesian.gaps, "maximise", lambda data, q, *a, **k: asked.append(q) or way(data, q, *a, **k)
+    )
+    for q in (1, 5):
+        bayesian.maximise_with_gaps(bayesian.weighted_rows(X), q, iterate, max_iter=2, tol=1e-3)
+    assert asked == [1, 2]

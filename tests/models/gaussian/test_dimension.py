@@ -56,3 +56,14 @@ def test_rows_at_one_distance_from_the_mean_are_told_apart():
     folds = dimension._folds(np.sum(corners**2, axis=1), corners @ np.sqrt([2, 3, 5, 7, 11]))
     assert set(np.bincount(folds)) == {6, 7}
     assert 1 <= PPCA("auto").fit(corners).n_components_ <= 4
+
+
+def test_sizes_are_tried_by_ones_at_first_and_then_by_two_fifths():
+    tried: list[int] = []
+
+    def score(q):
+        tried.append(q)
+        return q
+
+    assert dimension._climb(score, 20) == 16
+    assert sorted(set(tried)) == [1, 2, 3, 4, 5, 7, 9, 12, 16]

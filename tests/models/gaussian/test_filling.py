@@ -111,3 +111,13 @@ def test_a_column_without_any_value_is_refused(rows):
 
 def test_sparse_rows_teach_no_filling(rows):
     assert filling.learn(sparse.csr_array(rows[0])) is None
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_of_very_many_rows_every_so_manieth_is_learnt_from(rows, monkeypatch, gaps):
+    X, weights = rows[gaps], np.linspace(1, 2, 200)
+    expected = filling.learn(X[::4], weights[::4])
+    monkeypatch.setattr(filling, "MOST_ROWS", 60)
+    found = filling.learn(X, weights)
+    assert_allclose(found.mean, expected.mean)
+    assert_allclose(found.W, expected.W)

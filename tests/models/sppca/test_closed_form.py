@@ -8,7 +8,7 @@ from sklearn.datasets import load_iris
 from gnomon.inference.loop import Method, iterate
 from gnomon.linalg.data import Matrix, center
 from gnomon.models.sppca import em
-from gnomon.models.sppca.closed_form import closed_form, profile
+from gnomon.models.sppca.closed_form import _pad, closed_form, profile
 from gnomon.models.sppca.fit import Settings
 from gnomon.models.sppca.statistics import from_moments, has_closed_form, noise_rule
 
@@ -125,3 +125,8 @@ def test_erratum_one_hot_outputs_have_no_maximum():
     stats = iris(helmert())
     curve = [profile(stats, 2, np.exp(log_r)) for log_r in (-12, -11, -10)]
     assert np.abs(np.diff(curve)).max() < 1
+
+
+def test_directions_that_the_moments_do_not_have_come_last():
+    assert_allclose(_pad(np.ones((2, 3)), 5), [[1, 1, 1, 0, 0]] * 2)
+    assert_allclose(_pad(np.ones(2), 3), [1, 1, 0])

@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -142,3 +144,8 @@ def test_an_output_that_no_row_has_is_not_widened(model, X, gappy):
     nothing = np.zeros((n, c), dtype=bool)
     given = predict.placed(model, X)[0]
     assert_allclose(predict.widening(given, gappy[1], nothing, np.ones(n), q), 1)
+
+
+def test_an_axis_without_variance_is_not_stretched():
+    model = SimpleNamespace(latent_scale=np.array([2.0, 0.0]))
+    assert_allclose(predict._stretch(model), [0.5, 1.0])

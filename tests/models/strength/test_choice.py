@@ -270,3 +270,14 @@ def test_the_evidence_of_trials_is_in_standard_errors_of_guesses(monkeypatch):
     trials = [SimpleNamespace(lost=rows, classes=[0, 1], fits={3: None}) for rows in lost]
     monkeypatch.setattr(choices, "_found", lambda labelled, trial, p: trial.lost < 3)
     assert_allclose(choices.trial_evidence(None, trials), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("loss", "finds_labels", "chosen"), [(-0.1, False, 0), (-9.0, False, 1), (-0.1, True, 1)]
+)
+def test_labels_are_used_where_they_can_be_found_or_do_clearly_better(loss, finds_labels, chosen):
+    candidates = [Candidate(5, 0.0), Candidate(5, 0.7)]
+    contest = SimpleNamespace(candidates=candidates, before=None)
+    losses, errors = np.array([0.0, loss]), np.array([0.0, 0.01 if finds_labels else 1.0])
+    found = choices._first_choice(contest, losses, errors, np.zeros(2), finds_labels)
+    assert found.s == candidates[chosen].s

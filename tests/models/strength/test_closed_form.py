@@ -331,3 +331,8 @@ def test_votes_that_were_not_fitted_are_fitted_with_all_labelled_rows(sample):
     assert_allclose(found.projection, expected.projection, atol=1e-9)
     alone = supervise(basis, known, q, 0.5)
     assert_allclose(found.outputs.covariance, alone.outputs.covariance)
+
+
+def test_rows_that_are_all_equal_have_one_direction(rng):
+    space = principal_space(*center(Matrix(np.full((6, 4), 3.0))), 3, rng)
+    assert space.axes.shape == (4, 1)

@@ -120,3 +120,19 @@ def test_labels_across_clusters_are_given_up_after_the_trial_steps(monkeypatch):
     shares, n_steps = counted_steps(monkeypatch, F, known)
     assert shares is None
     assert n_steps <= clusters.RULE.cluster_trial_steps
+
+
+@pytest.mark.parametrize(("excess", "trusted"), [(-0.1, False), (0.1, True)])
+def test_clusters_pay_for_their_means_and_shares(monkeypatch, excess, trusted):
+    """By the criterion of Schwarz: p + 1 numbers for every cluster beyond the first."""
+    n, p, labels = 40, 3, np.array([0, 1, 2])
+    F, means = np.zeros((n, p)), 100.0 * np.eye(3)
+    mixture = clusters.Mixture(means, np.eye(p), np.full(3, 1 / 3))
+    price = 2 * (p + 1) * np.log(n) / 2
+
+    def posterior(F, mixture):
+        several = len(mixture.shares) > 1
+        return np.eye(3, n) + 0.1, (price + excess if several else 0.0)
+
+    monkeypatch.setattr(clusters, "posterior", posterior)
+    assert clusters._trusted(F, labels, mixture) == trusted

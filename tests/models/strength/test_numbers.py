@@ -34,10 +34,12 @@ def test_shares_are_likelihoods_of_rows_left_out_and_the_covariance_is_that_of_b
     _, bent, plain, _ = spaces
     Y = rng.standard_normal((n, 1))
     observed = np.arange(n)[:, None] % 3 > 0
-    head, covariance = numbers.learn(bent, plain, Outputs(Y, observed))
+    head, by_kernel = numbers.learn(bent, plain, Outputs(Y, observed))
     rows = np.flatnonzero(observed)
     known, ones = Outputs(Y, observed).rows(rows), np.ones(len(rows))
-    E = [complete(coordinates(space, rows), known, ones).residuals for space in (bent, plain)]
+    fits = [complete(coordinates(space, rows), known, ones) for space in (bent, plain)]
+    assert_allclose(by_kernel.coef, bent.axes @ fits[0].B)
+    E = [fit.residuals for fit in fits]
     variances = np.array([np.mean(part**2) for part in E])
     odds = (variances[0] / variances[1]) ** (len(rows) / 2)
     assert 0.01 < head.say[0] < 0.99
@@ -47,4 +49,4 @@ def test_shares_are_likelihoods_of_rows_left_out_and_the_covariance_is_that_of_b
     say = (odds / (1 + odds))[:, None]
     together = (1 - say) * E[0] + say * E[1]
     freedom = len(rows) - 1
-    assert_allclose(covariance[0, 0], np.mean(together**2) * freedom / (freedom - 2))
+    assert_allclose(by_kernel.covariance[0, 0], np.mean(together**2) * freedom / (freedom - 2))

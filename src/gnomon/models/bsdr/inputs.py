@@ -78,10 +78,16 @@ def standard_loadings(inputs: Inputs, P):
 def loading_variances(inputs: Inputs, phi, variance):
     """Variances (d, q) of the `loadings`, from those of P."""
     if inputs.route == "spectral":
-        inside = inputs.table**2
-        outside = np.maximum(1.0 - inside.sum(axis=1, keepdims=True), 0.0)
-        variance = inside @ variance + outside / phi
+        slices = row_slices(inputs.table.shape)
+        variance = np.concatenate([_off_axes(inputs.table[s], phi, variance) for s in slices])
     return inputs.factors[:, None] ** 2 * variance
+
+
+def _off_axes(axes, phi, variance):
+    """Variances of weights on some features, from those along the axes and outside of them."""
+    inside = axes**2
+    outside = np.maximum(1.0 - inside.sum(axis=1, keepdims=True), 0.0)
+    return inside @ variance + outside / phi
 
 
 def latent_variances(inputs: Inputs, phi, q, X: Data):
@@ -329,10 +335,11 @@ def spectral_ridge(X: Data, noise) -> SpectralRidge:
     if X.shape[1] <= X.shape[0]:
         values, axes = eigh(X.gram(), check_finite=False)
         return SpectralRidge(X @ aslinearoperator(axes), noise, axes, np.maximum(values, 0.0))
-    values, vectors = eigh(_dual_gram(X), check_finite=False)
+    values, vectors = eigh(X.dual_gram(), check_finite=False)
     kept = above_rounding(values, X.dtype, X.shape[1])
     values, vectors = values[kept], vectors[:, kept]
-    axes = np.asarray(X.T @ vectors, dtype=float) / np.sqrt(values)
+    axes = np.asarray(X.T @ vectors, dtype=float)
+    axes /= np.sqrt(values)
     return SpectralRidge(vectors * np.sqrt(values), noise, axes, values)
 
 
@@ -343,17 +350,6 @@ def _ridge_of(inputs: Inputs) -> Ridge:
     if inputs.route == "dual":
         return DualRidge(inputs.table, inputs.noise)
     return GramRidge(None, inputs.noise, inputs.table)
-
-
-def _dual_gram(X: Data):
-    """X X' (n, n); by products with slices of the identity where X is sparse."""
-    if not X.is_sparse:
-        return X.dual_gram()
-    n = X.shape[0]
-    K = np.empty((n, n))
-    for rows in row_slices(X.shape):
-        K[:, rows] = X @ (X.T @ np.eye(n, rows.stop - rows.start, -rows.start))
-    return K
 
 
 def _as_array(X):

@@ -228,11 +228,12 @@ def row_gradient(white: Whitened, parts, Z) -> np.ndarray:
 
     With those of the terms of J this is eq. (4), (7) and (8) of [PGK07] before the factor x'.
     """
-    out = np.zeros_like(Z.T)
-    for s, factor in enumerate(white.factors):
-        own = white.mixture.covariance_of == s
-        away = parts[own].sum(axis=0) * Z.T - white.mixture.means[own].T @ parts[own]
-        out -= factor.T @ (factor @ away)
+    mixture = white.mixture
+    precisions = np.swapaxes(white.factors, 1, 2) @ white.factors
+    slopes = np.einsum("gab,gb->ga", precisions[mixture.covariance_of], mixture.means)
+    out = slopes.T @ parts
+    for s, precision in enumerate(precisions):
+        out -= parts[mixture.covariance_of == s].sum(axis=0) * (precision @ Z.T)
     return out.T
 
 

@@ -32,7 +32,7 @@ class Stream(NamedTuple):
 
 
 def cut(sample: Sample, size: int, rng) -> list[np.ndarray]:
-    """Row numbers of batches of at least ``size`` rows in random order, chunks kept whole."""
+    """Row numbers of batches of about ``size`` rows in random order, chunks kept whole."""
     _, units = np.unique(sample.units, return_inverse=True)
     order = np.argsort(rng.permutation(units.max() + 1)[units], kind="stable")
     edges = np.append(np.flatnonzero(np.diff(units[order])) + 1, len(order))

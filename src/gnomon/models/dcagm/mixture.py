@@ -80,15 +80,14 @@ def whiten(mixture: Mixture) -> Whitened:
 
 def log_joint(white: Whitened, Z) -> np.ndarray:
     """Log of alpha beta N(z; mu, Sigma) for each Gaussian and row (m, n)."""
-    covariance_of = white.mixture.covariance_of
-    out = np.empty((len(covariance_of), len(Z)))
-    for s, factor in enumerate(white.factors):
-        rows = factor @ Z.T
-        for g in np.flatnonzero(covariance_of == s):
-            away = rows - (factor @ white.mixture.means[g])[:, None]
-            np.sum(np.square(away, out=away), axis=0, out=out[g])
-    out *= -0.5
-    out += white.constants[:, None]
+    mixture, factors = white.mixture, white.factors
+    # |A (z - mu)|^2 in full: lengths by covariance, and one product for all Gaussians.
+    lengths = np.stack([np.sum(np.square(factor @ Z.T), axis=0) for factor in factors])
+    centres = np.einsum("gab,gb->ga", factors[mixture.covariance_of], mixture.means)
+    slopes = np.einsum("gab,ga->gb", factors[mixture.covariance_of], centres)
+    out = slopes @ Z.T
+    out += (white.constants - 0.5 * np.sum(centres**2, axis=1))[:, None]
+    out -= 0.5 * lengths[mixture.covariance_of]
     return out
 
 
@@ -176,9 +175,11 @@ def m_step(mixture: Mixture, moments: Moments, prior: Prior) -> Mixture:
     """Weights, means and covariances that maximise the expected log joint and the prior.
 
     alpha counts ``moments.classes``, where a chunk counts once whatever its size;
-    counting its rows instead is no ascent step (errata E-PGK07-3).
+    counting its rows instead is no ascent step (errata E-PGK07-3). A class without rows, as in
+    a small batch, stays as it is.
     """
-    counts = moments.gaussians
+    counts, of_class = moments.gaussians, moments.classes
+    of_class = np.where(of_class > TINY, of_class, mixture.alpha * of_class.sum())
     seen = counts > TINY
     means = mixture.means.copy()
     means[seen] = moments.sums[seen] / counts[seen, None]
@@ -186,7 +187,7 @@ def m_step(mixture: Mixture, moments: Moments, prior: Prior) -> Mixture:
     rows = np.bincount(mixture.covariance_of, counts, minlength=len(scatter))
     totals = np.bincount(mixture.class_of, counts)[mixture.class_of]
     return mixture._replace(
-        alpha=moments.classes / moments.classes.sum(),
+        alpha=of_class / of_class.sum(),
         beta=np.where(totals > 0, counts / np.maximum(totals, TINY), mixture.beta),
         means=means,
         covariances=scatter / (rows + prior.points)[:, None, None],

@@ -19,6 +19,7 @@ from gnomon.exceptions import NumericalError
 from gnomon.inference.loop import Method, Run, iterate, keep_best
 from gnomon.linalg.blocks import KEPT_ENTRIES
 from gnomon.linalg.data import Matrix, Weighted, larger, placed
+from gnomon.linalg.threads import in_order
 from gnomon.models.dcagm.alternation import (
     SHRINKAGE,
     Model,
@@ -131,17 +132,25 @@ def _others(whole: Sums, rows: Rows, S, state: State, model: Model) -> Others:
 
 def sums_of_all(sample: Sample, S, state: State, model: Model) -> Sums:
     """The sums over all rows, a block at a time in one pass; P'SP = I at a state."""
-    P, white = state.P, whiten(state.mixture)
+    P, mixture = state.P, state.mixture
     q, value, gradient = P.shape[1], 0.0, np.zeros(P.shape)
-    moments, by_T = no_moments(state.mixture), np.zeros((q, q))
-    for here, block in placed(larger(sample.X.dense_blocks(), BLOCK_ROWS)):
-        rows = arrange(_block(sample, here, block))
-        Z = rows.project(P)
-        found, by_Z = _add_terms(white, Z, rows, model, moments)
-        value, by_T = value + found, by_T + Z.T @ by_Z
-        gradient += rows.by_columns(by_Z)
+    moments, by_T = no_moments(mixture), np.zeros((q, q))
+    blocks = placed(larger(sample.X.dense_blocks(), BLOCK_ROWS))
+    of_block = partial(_sums_of_block, sample=sample, P=P, white=whiten(mixture), model=model)
+    for found, own_T in in_order(of_block, blocks, sample.X.shape[0] * mixture.means.size):
+        value, gradient, by_T = value + found.value, gradient + found.gradient, by_T + own_T
+        add(moments, found.moments)
     penalty, by_P, by_K = through_scale(P, by_T, np.ones(q), np.eye(q), model)
     return Sums(value - penalty, gradient + by_P + 2 * S @ P @ by_K, moments)
+
+
+def _sums_of_block(part, sample: Sample, P, white: Whitened, model: Model):
+    """What a block of rows adds to the sums, and to the derivative by the scale of P."""
+    here, block = part
+    rows, moments = arrange(_block(sample, here, block)), no_moments(white.mixture)
+    Z = rows.project(P)
+    value, by_Z = _add_terms(white, Z, rows, model, moments)
+    return Sums(value, rows.by_columns(by_Z), moments), Z.T @ by_Z
 
 
 def _add_terms(white: Whitened, Z, rows: Rows, model: Model, moments: Moments):

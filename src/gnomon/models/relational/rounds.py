@@ -264,16 +264,14 @@ def _folds(task, start_axes) -> Iterator[Fold]:
     n, rng = task.X.shape[0], task.rng
     ranks = np.argsort(np.argsort((task.data.X @ task.axes[:, :1])[:, 0]))
     number = (rng.permutation(n) % FOLDS)[ranks]
-    # Whether a round more serves rows left out shows in single precision as well.
-    X, S = task.X.as_float32(), normalized(task.A)
-    S = S.astype(X.dtype)
+    S = normalized(task.A).astype(task.X.dtype)
     for fold in range(min(FOLDS, math.ceil(FOLDS * HELD_OUT / n))):
         kept = np.flatnonzero(number != fold)
-        mean, centered = center(X.rows(kept))
+        mean, centered = center(task.X.rows(kept))
         data = model.link(centered, task.A[kept][:, kept], rng)
         axes = leading_axes(centered, task.axes.shape[1], rng)
         start = init(start_axes(data, axes, task.q, rng), task.q, data)
-        yield Fold(data, start, hold_out(X.less_mean(mean), S, np.flatnonzero(number == fold)))
+        yield Fold(data, start, hold_out(task.X.less_mean(mean), S, np.flatnonzero(number == fold)))
 
 
 def _curve(folds, least) -> np.ndarray:

@@ -19,9 +19,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import eigh
 
-from gnomon.linalg.data import Data
+from gnomon.linalg.data import Data, center, check_spread, weighted
 from gnomon.linalg.eigen import from_dual, from_moments, krylov_pairs, route
-from gnomon.linalg.solve import above_rounding, fix_signs
+from gnomon.linalg.solve import above_rounding, fix_signs, threads_for
 from gnomon.models.sppca.fit import Prediction, SppcaFit
 from gnomon.models.sppca.statistics import State
 from gnomon.models.strength.completion import (
@@ -86,6 +86,15 @@ def principal_space(mean, X: Data, size: int, rng, leading=None, way=None) -> Pr
     return PrincipalSpace(mean, X.unweighted, axes, variances, total, X.weights)
 
 
+def space_of(X: Data, weights, q: int, rng) -> PrincipalSpace:
+    """The principal space of all rows that stage 1 sees for q components."""
+    mean, X = center(weighted(X, weights))
+    with threads_for(X):
+        space = principal_space(mean, X, n_directions(q), rng, leading=q)
+    check_spread(space.total, X.dtype)
+    return space
+
+
 def truncated(space: PrincipalSpace, size: int) -> PrincipalSpace:
     """The first ``size`` directions of the space; the total variance stays that of all."""
     return space._replace(axes=space.axes[:, :size], variances=space.variances[:size])
@@ -110,26 +119,41 @@ def labelled_rows(space: PrincipalSpace, observed) -> tuple[np.ndarray, np.ndarr
     return rows, weights[rows]
 
 
+class Learnt(NamedTuple):
+    """Stage 1 on labelled rows, with their outputs and weights in the order of its residuals."""
+
+    completion: Completion
+    outputs: Outputs
+    weights: np.ndarray
+
+
+def learn(space: PrincipalSpace, outputs: Outputs) -> Learnt:
+    """Stage 1 on the labelled rows of a space."""
+    rows, weights = labelled_rows(space, outputs.observed)
+    known = outputs.rows(rows)
+    return Learnt(complete(coordinates(space, rows), known, weights), known, weights)
+
+
 def supervise(
-    space: PrincipalSpace, outputs: Outputs, q, s, votes: Votes | None = None
+    space: PrincipalSpace, outputs: Outputs, q, s, votes: Votes | None = None, learnt=None
 ) -> SppcaFit:
     """SPPCA with share s of the energy in the label block.
 
     Directions beyond those that carry energy (s = 1 has as many as outputs) are zero. Where
     nothing is labelled, or x says nothing about y, it is PCA whatever s. Unlabelled rows that
-    ``votes`` name take part in stage 1; the covariance of y is still that of labelled rows.
+    ``votes`` name take part in stage 1; the covariance of y is still that of labelled rows, of
+    which ``learnt`` is stage 1 where it is known already.
     """
-    rows, weights = labelled_rows(space, outputs.observed)
-    F, known = coordinates(space, rows), outputs.rows(rows)
-    completion = complete(F, known, weights)
-    predictive = predictive_covariance(completion, known, weights)
+    learnt = learn(space, outputs) if learnt is None else learnt
+    predictive = predictive_covariance(*learnt)
     if votes is None:
-        return _predicting(assemble(space, completion, q, s), *predictive)
+        return _predicting(assemble(space, learnt.completion, q, s), *predictive)
     together = votes.fit
     if together is None:
-        F = np.vstack([F, coordinates(space, votes.rows)])
+        rows, weights = labelled_rows(space, outputs.observed)
+        F = np.vstack([coordinates(space, rows), coordinates(space, votes.rows)])
         counts = weights_of(space, len(outputs.Y))[votes.rows]
-        together = complete_with_votes(F, known, weights, votes, counts)
+        together = complete_with_votes(F, outputs.rows(rows), weights, votes, counts)
     return _predicting(assemble(space, together, q, s), *predictive)
 
 

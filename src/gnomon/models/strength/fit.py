@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gnomon.inference.loop import Run
-from gnomon.linalg.data import center, check_spread, has_gaps, weighted
-from gnomon.linalg.solve import one_thread, threads_for
+from gnomon.linalg.data import has_gaps
+from gnomon.linalg.solve import one_thread
 from gnomon.models.sppca.fit import Problem, SppcaFit
 from gnomon.models.strength import closed_form, gaps
 from gnomon.models.strength.choice import Choice, Curve, choose
@@ -50,12 +50,16 @@ class StrengthFit(NamedTuple):
     passes: int
 
 
-def fit(problem: Problem, settings: Settings, loop) -> StrengthFit:
-    """SPPCA with the share of energy in the completed outputs that the strength states."""
+def fit(problem: Problem, settings: Settings, loop, space=None) -> StrengthFit:
+    """SPPCA with the share of energy in the completed outputs that the strength states.
+
+    The principal space of complete rows is found where it is not known already.
+    """
     if has_gaps(problem.X):
         return _fit_with_gaps(problem, settings, loop)
     outputs = Outputs(problem.Y, problem.observed, problem.labels, problem.chunks)
-    return fit_in(_space(problem.X, problem.weights, settings), outputs, settings)
+    space = _space(problem.X, problem.weights, settings) if space is None else space
+    return fit_in(space, outputs, settings)
 
 
 def fit_in(space: PrincipalSpace, outputs: Outputs, settings: Settings) -> StrengthFit:
@@ -79,12 +83,7 @@ def _fit_with_gaps(problem, settings, loop):
 
 
 def _space(X, weights, settings):
-    q = settings.n_components
-    mean, X = center(weighted(X, weights))
-    with threads_for(X):
-        space = closed_form.principal_space(mean, X, n_directions(q), settings.rng, leading=q)
-    check_spread(space.total, X.dtype)
-    return space
+    return closed_form.space_of(X, weights, settings.n_components, settings.rng)
 
 
 @one_thread
@@ -96,7 +95,8 @@ def _supervise(space, outputs, settings):
     else:
         choice = Choice(float(settings.strength), n_directions(q))
     space = closed_form.truncated(space, choice.n_directions)
-    return choice, closed_form.supervise(space, outputs, q, choice.s, choice.votes)
+    known = choice.votes, choice.learnt
+    return choice, closed_form.supervise(space, outputs, q, choice.s, *known)
 
 
 def _scaled(found, choice, run, *, passes, settings):

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gnomon.linalg.data import as_data
+from gnomon.models.sppca.fit import Prediction
 from gnomon.models.strength.closed_form import PrincipalSpace, coordinates, labelled_rows
 from gnomon.models.strength.completion import (
     Completion,
@@ -38,15 +39,20 @@ class NumberHead(NamedTuple):
 
 def learn(
     of_kernel: PrincipalSpace, of_rows: PrincipalSpace, outputs: Outputs
-) -> tuple[NumberHead, np.ndarray]:
-    """The head, and the covariance of what it and the kernel predict of a new row together."""
+) -> tuple[NumberHead, Prediction]:
+    """The head, and what the kernel predicts, with the covariance of both together.
+
+    All directions of the kernel take part, however few suit the map: fewer are fitted to the rows
+    that are there, and what these miss when left out is less than what a new row does.
+    """
     rows, weights = labelled_rows(of_rows, outputs.observed)
     known = outputs.rows(rows)
     kernel, plain = (complete(coordinates(s, rows), known, weights) for s in (of_kernel, of_rows))
     say, E = _joined(kernel.residuals, plain.residuals, weights)
     together = kernel._replace(residuals=E, covariance=residual_covariance(E, weights))
     covariance, _ = predictive_covariance(together, known, weights)
-    return _in_columns(of_rows, plain, say), covariance
+    of_features = Prediction(of_kernel.axes @ kernel.B, kernel.offset, covariance)
+    return _in_columns(of_rows, plain, say), of_features
 
 
 def expected(head: NumberHead, X, by_kernel) -> np.ndarray:

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gnomon.linalg.eigen import MARGIN
 from gnomon.models.strength.closed_form import (
     PrincipalSpace,
     coordinates,
@@ -224,8 +223,8 @@ def _fits_without(contest, split, fits):
 def class_losses(contest: Contest, trials) -> tuple[np.ndarray, np.ndarray]:
     """Log losses (candidates, rows that lose their label) of finding the class; those of chance."""
     labels, distances = contest.labelled.labels, []
-    for trial in trials:
-        T = embed(contest, contest.labelled.F, trial.fits)
+    for trial, R in zip(trials, maps_of(contest, [trial.fits for trial in trials]), strict=True):
+        T = mapped(contest, contest.labelled.F, R)
         kept = trial.kept[np.argsort(labels[trial.kept], kind="stable")]
         near = class_distances(T[:, trial.lost], T[:, kept], labels[kept])
         near[:, :, np.setdiff1d(labels, trial.classes)] = np.inf
@@ -243,9 +242,9 @@ def number_losses(contest: Contest, trials) -> tuple[np.ndarray, np.ndarray]:
     labelled, losses = contest.labelled, []
     variance = np.maximum(column_variances(labelled), TINY)
     nothing = np.zeros((len(labelled.F), 1))
-    for trial in trials:
+    for trial, R in zip(trials, maps_of(contest, [trial.fits for trial in trials]), strict=True):
         kept, lost = labelled.rows(trial.kept), labelled.outputs.rows(trial.lost)
-        maps = (*embed(contest, labelled.F, trial.fits), nothing)
+        maps = (*mapped(contest, labelled.F, R), nothing)
         pairs = [(T[trial.kept], T[trial.lost]) for T in maps]
         losses.append([_regression_errors(kept, lost, *pair, variance) for pair in pairs])
     together = np.concatenate(losses, axis=1)
@@ -289,7 +288,7 @@ def class_distances(A, B, labels) -> np.ndarray:
 
 def with_ones(A) -> np.ndarray:
     """A (..., m, q) with a last column of ones."""
-    return np.concatenate([A, np.ones((*A.shape[:-1], 1))], axis=-1)
+    return np.concatenate([A, np.ones((*A.shape[:-1], 1), A.dtype)], axis=-1)
 
 
 def soft_losses(D, truth) -> np.ndarray:
@@ -313,44 +312,61 @@ def _losses_by_width(D, truth):
 
 
 def embed(contest: Contest, F, fits: Completions) -> np.ndarray:
-    """Rows F in the maps of all candidates (candidates, n, q), given stage 1."""
-    space, q, n = contest.space, contest.q, len(F)
-    T = [F[None, :, :q]]
+    """Rows F in the maps of all candidates (candidates, n, q), given stage 1, in their dtype."""
+    return mapped(contest, F, maps_of(contest, [fits])[0])
+
+
+def maps_of(contest: Contest, fits: list[Completions]) -> list[list[np.ndarray]]:
+    """For each of several stages 1 the maps (strengths, p, q) on each number p of directions."""
+    space, by_size = contest.space, []
     for p in contest.sizes:
-        R = strength_maps(space, label_block(fits[p], space.variances[:p]), q)
+        blocks = [label_block(found[p], space.variances[:p]) for found in fits]
+        by_size.append(strength_maps(space, np.array(blocks), contest.q))
+    return [list(maps) for maps in zip(*by_size, strict=True)]
+
+
+def mapped(contest: Contest, F, maps) -> np.ndarray:
+    """Rows F, without supervision and in the given maps (candidates, n, q), in their dtype."""
+    n, T = len(F), [F[None, :, : contest.q]]
+    for R in maps:
+        p = R.shape[1]
         # One product for all strengths: narrow ones are slow.
-        side_by_side = F[:, :p] @ np.swapaxes(R, 0, 1).reshape(p, -1)
+        side_by_side = F[:, :p] @ np.swapaxes(R, 0, 1).reshape(p, -1).astype(F.dtype)
         T.append(np.swapaxes(side_by_side.reshape(n, len(R), -1), 0, 1))
     return np.concatenate(T)
 
 
 def strength_maps(space: PrincipalSpace, G, q) -> np.ndarray:
-    """The maps R (strengths, p, q) of `directions` for all strengths and a label block (p, c).
+    """The maps R (..., strengths, p, q) of `directions`, for all strengths and G (..., p, c).
 
     Eigenvectors come from the leading directions of x and of the label block, and one further
     step of the power method; distances are then right to about a hundredth.
     """
-    variances, total = space.variances[: len(G)], space.total
-    energy = max(float(np.sum(G**2)), TINY)
-    Q = _leading_space(G, q + MARGIN)
-    g = Q.T @ G
     s = np.array(RULE.strengths)[:, None, None]
-    A = (1 - s) / total * ((Q.T * variances) @ Q) + s / energy * (g @ g.T)
+    energy = np.maximum(np.sum(G**2, axis=(-1, -2)), TINY)[..., None, None, None]
+    variances = space.variances[: G.shape[-2]]
+    of_x, of_y = (1 - s) / space.total, s / energy
+    Q = _leading_space(G, q + RULE.map_margin)[..., None, :, :]
+    G, Q_t = G[..., None, :, :], np.swapaxes(Q, -1, -2)
+    g = Q_t @ G
+    A = of_x * ((Q_t * variances) @ Q) + of_y * (g @ np.swapaxes(g, -1, -2))
     values, U = np.linalg.eigh(A)
-    values = np.maximum(values[:, None, : -q - 1 : -1], RULE.no_energy)
-    U = Q @ U[:, :, : -q - 1 : -1]
-    AU = (1 - s) / total * variances[:, None] * U + s / energy * (G @ (G.T @ U))
-    return np.sqrt(total / variances)[:, None] * AU / np.sqrt(values)
+    values = np.maximum(values[..., None, : -q - 1 : -1], RULE.no_energy)
+    U = Q @ U[..., : -q - 1 : -1]
+    AU = of_x * variances[:, None] * U + of_y * (G @ (np.swapaxes(G, -1, -2) @ U))
+    return np.sqrt(space.total / variances)[:, None] * AU / np.sqrt(values)
 
 
 def _leading_space(G, m):
-    """Orthonormal (p, at most 2m): the first m coordinates and the leading ones of G."""
-    p = len(G)
-    if 2 * m >= p:
+    """Orthonormal (..., p, at most 2m): the first m coordinates and the leading ones of G."""
+    p, c = G.shape[-2:]
+    if m + min(c, m) >= p:
         return np.eye(p)
-    _, E = np.linalg.eigh(G.T @ G)
-    tail, _ = np.linalg.qr(G[m:] @ E[:, : -m - 1 : -1])
-    Q = np.zeros((p, m + tail.shape[1]))
-    Q[:m, :m] = np.eye(m)
-    Q[m:, m:] = tail
+    tail = G[..., m:, :]
+    if c > m:
+        tail = tail @ np.linalg.eigh(np.swapaxes(G, -1, -2) @ G)[1][..., : -m - 1 : -1]
+    tail, _ = np.linalg.qr(tail)
+    Q = np.zeros((*G.shape[:-1], m + tail.shape[-1]))
+    Q[..., :m, :m] = np.eye(m)
+    Q[..., m:, m:] = tail
     return Q

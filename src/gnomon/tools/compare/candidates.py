@@ -172,7 +172,8 @@ def choose(problem: Problem, models) -> tuple[list[Candidate], dict[str, str]]:
         else:
             chosen.append(candidate)
     if not chosen:
-        raise ValueError(f"models: none applies here; {skipped}")
+        reasons = ", ".join(f"{name} ({reason})" for name, reason in skipped.items())
+        raise ValueError(f"models: none applies here: {reasons}")
     return chosen, skipped
 
 
