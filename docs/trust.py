@@ -56,6 +56,11 @@ LIMITS = (
         "the links of the row, beyond all measure where alpha I + A is nearly singular",
     ),
     (
+        "BSDR, BSDRRegressor and MultinomialProbit on wide sparse rows",
+        "hold as many numbers as a dense table has: 3.2 GB for 2,000 rows of 200,000 columns. "
+        "PPCA, SPPCA, KernelSPPCA and DCAGM leave sparse rows sparse",
+    ),
+    (
         "probabilities of classes",
         "with few labels they err by some hundredths, and more on wide sets: see the figure",
     ),

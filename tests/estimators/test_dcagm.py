@@ -601,3 +601,23 @@ def test_principal_components_keep_their_scales(rng):
     assert not np.allclose(models[0].components_, models[2].components_)
     unit, auto = (DCAGM(2, standardize=way, random_state=0).fit(X, y) for way in (True, "auto"))
     assert_allclose(auto.components_, unit.components_)
+
+
+@pytest.mark.filterwarnings("ignore:DCAGM stopped")
+def test_probabilities_are_the_shares_where_labels_left_out_are_not_found(rng):
+    """Noise mostly says nothing; rings around each other do, though no line parts them."""
+    labels, doubted = np.arange(200) % 3, []
+    for _ in range(5):
+        X = rng.standard_normal((200, 20))
+        model = DCAGM(2, max_iter=20).fit(X, np.where(np.arange(200) < 45, labels, -1))
+        if model.class_doubt_ == 0.99:
+            doubted.append((model.predict_proba(X), model.class_weights_))
+            assert model.class_head_ is None
+    assert len(doubted) >= 3
+    for proba, shares in doubted:
+        assert_allclose(proba, np.broadcast_to(shares, proba.shape), atol=0.01)
+        assert np.ptp(proba) > 0
+    angle, ring = rng.uniform(0, 2 * np.pi, 200), 1 + 2 * (np.arange(200) % 2)
+    rings = ring[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+    rings += 0.1 * rng.standard_normal(rings.shape)
+    assert DCAGM(2).fit(rings, np.where(np.arange(200) < 60, ring, -1)).class_doubt_ < 0.05

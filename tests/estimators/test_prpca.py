@@ -635,6 +635,7 @@ def test_a_precision_of_ones_own_takes_the_place_of_links(rng):
     "delta, options, word",
     [
         (np.eye(3), {}, "delta has shape"),
+        (np.full((N, N), np.nan), {}, "delta has NaN or infinite entries"),
         (np.eye(N) + np.eye(N, k=1), {}, "not symmetric"),
         (np.diag(np.r_[0.0, np.ones(N - 1)]), {}, "delta cannot be used"),
         (np.eye(N), {"relation": "filter"}, "relation == 'filter'"),

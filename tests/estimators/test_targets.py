@@ -497,3 +497,20 @@ def test_numbers_beside_none_stay_numbers(numbers):
     y = np.array(numbers, dtype=object)
     assert kind_of(y) == "numeric"
     assert read_targets(y, 3).observed.ravel().tolist() == [value is not None for value in numbers]
+
+
+def test_classes_of_parts_add_up(rng):
+    X, three = rng.standard_normal((12, 4)), np.arange(12) % 3
+    for first, second in ((np.full(12, -1), three), (three, np.tile([-1, 1], 6))):
+        model = SPPCA(1, supervision="likelihood").partial_fit(X, first).partial_fit(X, second)
+        assert_array_equal(model.classes_, [0, 1, 2])
+
+
+def test_parts_that_mean_something_else_are_refused(rng):
+    X, model = rng.standard_normal((12, 4)), SPPCA(1, supervision="likelihood")
+    model.partial_fit(X, np.tile([-1, 1], 6))
+    with pytest.raises(ValueError, match="-1 and 1 alone before, which were taken for two classes"):
+        model.partial_fit(X, np.arange(12) % 3)
+    model = SPPCA(1, supervision="likelihood").partial_fit(X, X[:, :2])
+    with pytest.raises(ValueError, match="y has 1 output; accepted are 2"):
+        model.partial_fit(X, X[:, 0])

@@ -187,3 +187,8 @@ def test_landmarks_and_width_of_rows_in_blocks_come_in_one_pass(rng):
 
 def rbf(A, B):
     return np.exp(-np.sum((A[:, None] - B) ** 2, axis=2) / 8)
+
+
+def test_values_beyond_the_range_of_numbers_are_named():
+    with pytest.raises(NumericalError, match="values of the kernel leave the range of numbers"):
+        kernels._positive(np.array([[1.0, np.inf], [np.inf, 1.0]]))

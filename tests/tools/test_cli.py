@@ -898,6 +898,9 @@ def test_every_command_reads_csv_and_parquet_alike(labelled_model, model, table,
 
 INTERRUPTED = """
 import os, signal, sys, threading
+
+# What a shell runs in the background ignores this signal, and so would this process after it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from gnomon.tools import commands
 from gnomon.tools.cli import main
 

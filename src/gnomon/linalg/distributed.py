@@ -63,7 +63,8 @@ class Rows(NamedTuple):
 
     def calls(self, function, layers, weights=None, of_rows=()) -> list:
         """Calls of a function with the rows of every chunk, not run as yet."""
-        common = _delayed((function, layers))
+        # Lists: dask before 2024.12 takes a tuple that begins with a function for a call of it.
+        common = _delayed([function, [*layers]])
         own = repeat(None) if weights is None else self.cut(weights)
         cut = zip(*map(self.cut, of_rows), strict=True) if of_rows else repeat(())
         every = zip(self.chunks, self.chosen, own, cut, strict=False)

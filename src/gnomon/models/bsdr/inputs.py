@@ -327,7 +327,7 @@ def gram_or_dual_ridge(X: Data, noise) -> Ridge:
     """The route of less work for precisions that differ between features."""
     if X.shape[0] >= DUAL_BELOW * X.shape[1]:
         return GramRidge(X, noise)
-    return DualRidge(np.concatenate([block.astype(float) for block in X.dense_blocks()]), noise)
+    return DualRidge(np.asarray(X.as_array(), dtype=float), noise)
 
 
 def spectral_ridge(X: Data, noise) -> SpectralRidge:
