@@ -37,7 +37,8 @@ LIMITS = {
     # with the question whether rows are so many that a sample of them takes the steps, and with
     # that whether labelled rows left out are found at all.
     "DCAGM": 21,
-    "BSDR": 16,
+    # With the same question of rows.
+    "BSDR": 17,
     "BSDR by Gibbs sampling": 18,
     "gnomon fit": 41,
 }
