@@ -140,10 +140,10 @@ class DCAGM(
     class_head_ : ClassHead or None
         Logistic regression on the coordinates, which has half a say in the probabilities;
         None for ``objective="paper"``, and where labels left out are not found at all.
-    class_doubt_ : float
-        But for ``objective="paper"``: how much of the probabilities is `class_weights_`, whatever
-        the row: that of half a row among the labelled ones, or nearly all where labelled rows that
-        are left out are not found better than by these shares.
+    class_shares_, class_doubt_ : ndarray of shape (n_classes,), float
+        But for ``objective="paper"``: the shares of the classes among the labelled rows, and how
+        much of the probabilities they are, whatever the row: as much as half a labelled row, or
+        nearly all where labelled rows that are left out are not found better than by them.
     components_ : ndarray of shape (n_components, n_features)
         The projection: ``transform(X)`` is ``(X - mean_) @ components_.T``.
     n_components_ : int
@@ -365,7 +365,9 @@ class DCAGM(
         head = getattr(self, "class_head_", None)
         odds = None if head is None else Z @ head.coef + head.intercept
         proba = with_head(L.T, odds)
-        return doubted(proba, self.class_weights_, getattr(self, "class_doubt_", 0.0))
+        # Model files of early versions have no shares of their own.
+        shares = getattr(self, "class_shares_", self.class_weights_)
+        return doubted(proba, shares, getattr(self, "class_doubt_", 0.0))
 
     @by_rows
     def predict_log_proba(self, X: RowsLike) -> np.ndarray:
@@ -522,7 +524,8 @@ class DCAGM(
         if self.objective == "invariant" and len(self.classes_) > 1:
             Z = self._on_axes(take_rows(X, rows))
             self.class_head_ = fit_head(Z, labels[rows], weights[rows])
-            self.class_doubt_ = class_shares(labels, weights, len(self.classes_))[1]
+            counted = class_shares(labels, weights, len(self.classes_))
+            self.class_shares_, self.class_doubt_ = counted
             if not self._finds_classes(X, np.where(weights > 0, labels, -1), weights):
                 self.class_head_, self.class_doubt_ = None, NOTHING_FOUND
 
