@@ -218,7 +218,7 @@ def sparse_chunks(folder, quick):
 
 def growth(folder, quick):
     """Seconds against rows and columns, slopes, and the plot."""
-    sizes = [(n, 50) for n in (100_000, 300_000, 1_000_000, 3_000_000)]
+    sizes = [(n, 200) for n in (100_000, 300_000, 1_000_000, 3_000_000)]
     widths = [(50_000, d) for d in (50, 150, 500, 1500, 5000)]
     if quick:
         sizes, widths = [(n, 20) for n in (20_000, 60_000)], [(5000, d) for d in (20, 60)]
