@@ -466,7 +466,9 @@ def has_gaps(X) -> bool:
 def column_sums(X) -> np.ndarray:
     """Sum of every column of an array, in float64: the quickest pass that sees every entry."""
     n, d = X.shape
-    runs = list(slices(n, max(1, RUN_ENTRIES // max(d, 1))))
+    if X.size <= RUN_ENTRIES:
+        return X.sum(axis=0, dtype=float)
+    runs = list(slices(n, max(1, RUN_ENTRIES // d)))
     sums = in_order(lambda rows: X[rows].sum(axis=0, dtype=float), runs, X.size)
     return _sum(sums, d, float)
 
