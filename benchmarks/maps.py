@@ -9,11 +9,13 @@ once without labels and once with them; the layout is that of SPPCA's ten coordi
     GNOMON_DATA=folder python benchmarks/maps.py --repeats 10 --keep kept
 
 Finished repeats are kept in a folder, so that a run that was stopped goes on; ``--tables`` writes
-the tables from what is there. It needs the extra "umap".
+the tables from what is there, and leaves that of a part of which nothing is there. Pictures need
+the extra "umap".
 """
 
 import argparse
 import json
+import re
 import warnings
 from itertools import product
 from pathlib import Path
@@ -152,8 +154,13 @@ PARTS = {"maps": map_errors, "pictures": picture_errors}
 
 
 def read_kept(part, seeds, keep):
-    """For each task the mean errors by method, and the seeds that all tasks have."""
+    """For each task the mean errors by method, the seeds that all tasks have, and that it is new.
+
+    Where no seed is whole, those of the last table.
+    """
     whole = [s for s in seeds if all((keep / f"{part}_{name}_{s}.json").exists() for name in SETS)]
+    if not whole:
+        return read_table(part)
     tasks = {}
     for name in SETS:
         runs = [json.loads((keep / f"{part}_{name}_{s}.json").read_text("utf-8")) for s in whole]
@@ -161,14 +168,30 @@ def read_kept(part, seeds, keep):
             cells = [run[labels] for run in runs]
             means = {method: np.mean([cell[method] for cell in cells]) for method in cells[0]}
             tasks[name, labels] = means
-    return tasks, f"{len(whole)} draws of labels, seeds {whole[0]} to {whole[-1]}"
+    return tasks, f"{len(whole)} draws of labels, seeds {whole[0]} to {whole[-1]}", True
+
+
+def read_table(part):
+    """The tasks of the table that was written last, and what it says of its draws."""
+    record = json.loads((measure.RESULTS / f"{part}.json").read_text("utf-8"))
+    methods, tasks = record["header"][1:], {}
+    for name, *cells in record["rows"]:
+        if ", " in name:
+            tasks[tuple(name.split(", "))] = dict(zip(methods, map(float, cells), strict=True))
+    notes = (measure.RESULTS / f"{part}.md").read_text("utf-8")
+    return tasks, re.search(r"\d+ draws of labels, seeds \d+ to \d+", notes)[0], False
 
 
 def write_tables(kept):
-    (maps, of_maps), (pictures, of_pictures) = kept["maps"], kept["pictures"]
+    (maps, of_maps, new_maps), (pictures, of_pictures, new_pictures) = (
+        kept["maps"],
+        kept["pictures"],
+    )
     title = "Error of the nearest labelled row"
-    by_task("maps", f"{title} on maps of {SIZE} dimensions", MAPS, maps, of_maps)
-    by_task("pictures", f"{title} in the plane", PICTURES, pictures, of_pictures)
+    if new_maps:
+        by_task("maps", f"{title} on maps of {SIZE} dimensions", MAPS, maps, of_maps)
+    if new_pictures:
+        by_task("pictures", f"{title} in the plane", PICTURES, pictures, of_pictures)
     both = {key: maps[key] | pictures[key] for key in maps}
     by_kind(both, f"Maps and predictions: {of_maps}; pictures: {of_pictures}.")
 

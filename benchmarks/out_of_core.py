@@ -41,8 +41,6 @@ MODELS = {
     "IncrementalPCA": IncrementalPCA(10),
 }
 WITHOUT_LABELS = ("PPCA", "IncrementalPCA")
-# With more labelled rows than are kept it reads them in every sweep, for hours here.
-FEW_LABELS = ("BSDR",)
 
 
 def make_dense(folder, n, d):
@@ -183,7 +181,6 @@ def fits(folder, quick):
     found = []
     for name in MODELS:
         shares = ("all",) if name in WITHOUT_LABELS else ("few", "all")
-        shares = ("few",) if name in FEW_LABELS else shares
         for share in shares:
             found.append(_row(path, name, share, one_pass))
             print(found[-1], flush=True)

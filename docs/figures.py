@@ -341,7 +341,7 @@ def _probabilities():
 
 
 def _labels_and_links():
-    _, sgc, content, both, _ = map(short, rows("links")["cora, citations, 20"])
+    _, sgc, _, content, both, _ = map(short, rows("links")["cora, citations, 20"])
     return (
         "classes of linked papers (Cora), 20 labels a class",
         f"SPPCA with links {both}, without {content}",
@@ -435,7 +435,7 @@ def _sgc_wins():
     parts = []
     for graph in ("citations", "co-links", "hyperlinks"):
         cells = [row for name, row in rows("links").items() if name.endswith(f"{graph}, 20")]
-        gaps = [float(row[1]) - float(row[3]) for row in cells]
+        gaps = [float(row[1]) - float(row[4]) for row in cells]
         ahead = [gap for gap in gaps if gap > 0]
         most = f", by up to {short(max(ahead))}" if ahead else ""
         parts.append(f"on {len(ahead)} of {len(gaps)} sets with {graph}{most}")

@@ -29,13 +29,16 @@ LIMITS = {
     "SPPCA": 14,
     "SPPCA by likelihood": 14,
     "SPPCA by likelihood, large X": 14,
-    # With `eigen`, whose products with blocks find the leading directions of a large kernel.
-    "KernelSPPCA": 16,
+    # With `eigen`, whose products with blocks find the leading directions of a large kernel, and
+    # with what rows left out say of its width.
+    "KernelSPPCA": 17,
     "PRPCA, learnt": 14,
     # With chunks, whose labels are weighed by the regression of SPPCA before they are passed on,
-    # and with the question whether rows are so many that a sample of them takes the steps.
-    "DCAGM": 20,
-    "BSDR": 16,
+    # with the question whether rows are so many that a sample of them takes the steps, and with
+    # that whether labelled rows left out are found at all.
+    "DCAGM": 21,
+    # With the same question of rows.
+    "BSDR": 17,
     "BSDR by Gibbs sampling": 18,
     "gnomon fit": 41,
 }

@@ -6,10 +6,22 @@ from functools import partial
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 
-from gnomon import BSDR, DCAGM, PPCA, SPPCA, KernelSPPCA, from_chunks, from_loaders, from_parquet
+from gnomon import (
+    BSDR,
+    DCAGM,
+    PPCA,
+    SPPCA,
+    BSDRRegressor,
+    KernelSPPCA,
+    from_chunks,
+    from_loaders,
+    from_parquet,
+)
 from gnomon.linalg import blocks as storage
 from gnomon.models import kernel
+from gnomon.models.bsdr import sampled as of_bsdr
 from gnomon.models.dcagm import sampled as of_dcagm
 from gnomon.models.gaussian import patterns
 
@@ -40,13 +52,11 @@ def rows():
 
 def few_are_kept(monkeypatch):
     """Rows and their features are too many to be kept, in memory and in blocks alike."""
-    for module in (storage, kernel, of_dcagm):
+    for module in (storage, kernel, of_bsdr, of_dcagm):
         monkeypatch.setattr(module, "KEPT_ENTRIES", 600)
 
 
 def fitted(name, X, y):
-    from sklearn.base import clone
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return clone(MODELS[name]).fit(X, None if name == "PPCA" else y)
@@ -87,6 +97,49 @@ def test_parquet_and_chunks_are_the_array(rows, name, tmp_path):
     for stored in (from_parquet(tmp_path / "X.parquet"), from_chunks(np.array_split(X, 4))):
         found = fitted(name, stored, y).transform(stored)
         assert_allclose(found, expected, atol=tolerance(name) * np.abs(expected).max())
+
+
+def many_rows(kind):
+    """Rows that overlap, with outputs, and a model for them."""
+    rng = np.random.default_rng(1)
+    y = rng.integers(3, size=2000)
+    X = 1.5 * np.eye(3, 6)[y] + rng.standard_normal((2000, 6))
+    if kind == "classes":
+        return X, y, BSDR(2, random_state=0, max_iter=200)
+    if kind == "two classes":
+        return X, np.array(["a", "b"])[np.minimum(y, 1)], BSDR(1, random_state=0, max_iter=200)
+    Y = X[:, :3] @ rng.standard_normal((3, 2)) + rng.standard_normal((2000, 2))
+    return X, Y, BSDRRegressor(2, random_state=0, max_iter=200)
+
+
+@pytest.mark.parametrize("where", ["blocks", "dask"])
+@pytest.mark.parametrize("kind", ["classes", "two classes", "numbers"])
+def test_bsdr_of_rows_that_are_read_anew_reads_them_few_times(kind, where, monkeypatch):
+    X, y, model = many_rows(kind)
+    expected, loaded = clone(model).fit(X, y), [0]
+    for module in (storage, of_bsdr):
+        monkeypatch.setattr(module, "KEPT_ENTRIES", 3600)
+
+    def load(part):
+        loaded[0] += len(part)
+        return np.copy(part)
+
+    cut = np.split(X, [1, 300, 1100])
+    if where == "blocks":
+        rows = from_loaders([partial(load, part) for part in cut])
+    else:
+        da, delayed = pytest.importorskip("dask.array"), pytest.importorskip("dask").delayed
+        chunks = [da.from_delayed(delayed(load)(part), part.shape, float) for part in cut]
+        rows = da.concatenate(chunks)
+    loaded[0], found = 0, clone(model)
+    found.fit(rows, y)
+    assert 0 < loaded[0] <= 30 * len(X)
+    assert found.converged_
+    assert np.all(np.diff(found.objective_) > -1e-9 * np.abs(found.objective_[-1]))
+    bound = expected.objective_[-1]
+    assert found.objective_[-1] > bound - 1e-6 * np.abs(bound)
+    theirs, ours = (m.components_.T @ m.weights_ for m in (expected, found))
+    assert_allclose(ours, theirs, atol=0.1 * np.abs(theirs).max())
 
 
 @pytest.mark.parametrize("name", ["PPCA", "likelihood"])

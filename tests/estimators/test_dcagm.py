@@ -85,7 +85,9 @@ def test_probabilities_sum_to_one_and_agree_with_labels(model, wine):
     by_class = [by_gaussian[:, model.gaussian_classes_ == c].sum(axis=1) for c in range(3)]
     head = model.class_head_
     by_map = softmax(model.transform(X) @ head.coef + head.intercept, axis=1)
-    doubt, shares = model.class_doubt_, model.class_weights_
+    doubt, shares = model.class_doubt_, model.class_shares_
+    known = model.labels_[model.labels_ >= 0]
+    assert_allclose(shares, np.bincount(known) / len(known))
     assert_allclose(doubt, 0.5 / (np.sum(model.labels_ >= 0) + 0.5))
     expected = (1 - doubt) * (np.column_stack(by_class) + by_map) / 2 + doubt * shares
     assert_allclose(expected, p, atol=1e-12)
@@ -601,3 +603,23 @@ def test_principal_components_keep_their_scales(rng):
     assert not np.allclose(models[0].components_, models[2].components_)
     unit, auto = (DCAGM(2, standardize=way, random_state=0).fit(X, y) for way in (True, "auto"))
     assert_allclose(auto.components_, unit.components_)
+
+
+@pytest.mark.filterwarnings("ignore:DCAGM stopped")
+def test_probabilities_are_the_shares_where_labels_left_out_are_not_found(rng):
+    """Noise mostly says nothing; rings around each other do, though no line parts them."""
+    labels, doubted = np.arange(200) % 3, []
+    for _ in range(5):
+        X = rng.standard_normal((200, 20))
+        model = DCAGM(2, max_iter=20).fit(X, np.where(np.arange(200) < 45, labels, -1))
+        if model.class_doubt_ == 0.99:
+            doubted.append(model.predict_proba(X))
+            assert model.class_head_ is None
+    assert len(doubted) >= 3
+    for proba in doubted:
+        assert_allclose(proba, np.full((200, 3), 1 / 3), atol=0.01)
+        assert np.ptp(proba) > 0
+    angle, ring = rng.uniform(0, 2 * np.pi, 200), 1 + 2 * (np.arange(200) % 2)
+    rings = ring[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+    rings += 0.1 * rng.standard_normal(rings.shape)
+    assert DCAGM(2).fit(rings, np.where(np.arange(200) < 60, ring, -1)).class_doubt_ < 0.05

@@ -31,6 +31,7 @@ from gnomon.estimators._door import (
 )
 from gnomon.estimators._fit import IterativeFit
 from gnomon.estimators._predict import (
+    NOTHING_FOUND,
     PredictsLabels,
     class_shares,
     doubted,
@@ -40,6 +41,7 @@ from gnomon.estimators._predict import (
 )
 from gnomon.estimators._targets import (
     UNLABELLED,
+    contrasts,
     keep_rows,
     read_classes,
     require_classes,
@@ -55,6 +57,8 @@ from gnomon.models.dcagm import gaps
 from gnomon.models.dcagm.mixture import Mixture, by_class, log_joint, log_sum, whiten
 from gnomon.models.dcagm.weights import DEFAULTS
 from gnomon.models.gaussian import filling
+from gnomon.models.strength.completion import Outputs
+from gnomon.models.strength.left_out import finds_classes, judging_rows
 from gnomon.typing import CallbackLike, GraphLike, OutputsLike, RowsLike, SeedLike
 
 # Copies of a row with gaps that a fit sees, each with its gaps drawn anew and a part of its weight:
@@ -135,10 +139,11 @@ class DCAGM(
     classes_ : ndarray of shape (n_classes,)
     class_head_ : ClassHead or None
         Logistic regression on the coordinates, which has half a say in the probabilities;
-        None for ``objective="paper"``.
-    class_doubt_ : float
-        With a head: how much of the probabilities is `class_weights_`, whatever the row, that
-        of half a row among the labelled ones.
+        None for ``objective="paper"``, and where labels left out are not found at all.
+    class_shares_, class_doubt_ : ndarray of shape (n_classes,), float
+        But for ``objective="paper"``: the shares of the classes among the labelled rows, and how
+        much of the probabilities they are, whatever the row: as much as half a labelled row, or
+        nearly all where labelled rows that are left out are not found better than by them.
     components_ : ndarray of shape (n_components, n_features)
         The projection: ``transform(X)`` is ``(X - mean_) @ components_.T``.
     n_components_ : int
@@ -358,10 +363,11 @@ class DCAGM(
         Z, _, joint = self._placed(self._read(X))
         L, _ = by_class(joint, self.gaussian_classes_)
         head = getattr(self, "class_head_", None)
-        if head is None:
-            return with_head(L.T, None)
-        proba = with_head(L.T, Z @ head.coef + head.intercept)
-        return doubted(proba, self.class_weights_, getattr(self, "class_doubt_", 0.0))
+        odds = None if head is None else Z @ head.coef + head.intercept
+        proba = with_head(L.T, odds)
+        # Model files of early versions have no shares of their own.
+        shares = getattr(self, "class_shares_", self.class_weights_)
+        return doubted(proba, shares, getattr(self, "class_doubt_", 0.0))
 
     @by_rows
     def predict_log_proba(self, X: RowsLike) -> np.ndarray:
@@ -513,11 +519,27 @@ class DCAGM(
     def _keep_head(self, X, labels, weights):
         """The head of the map, but for the paper's objective."""
         self.class_head_ = None
+        self.__dict__.pop("class_doubt_", None)
         rows = taught_rows(np.where(weights > 0, labels, -1))
         if self.objective == "invariant" and len(self.classes_) > 1:
             Z = self._on_axes(take_rows(X, rows))
             self.class_head_ = fit_head(Z, labels[rows], weights[rows])
-            self.class_doubt_ = class_shares(labels, weights, len(self.classes_))[1]
+            counted = class_shares(labels, weights, len(self.classes_))
+            self.class_shares_, self.class_doubt_ = counted
+            if not self._finds_classes(X, np.where(weights > 0, labels, -1), weights):
+                self.class_head_, self.class_doubt_ = None, NOTHING_FOUND
+
+    def _finds_classes(self, X, labels, weights):
+        """Whether x says anything of the classes, as some labelled rows that are left out show."""
+        rows = judging_rows(labels)
+        if not len(rows):
+            return True
+        own = weights[rows]
+        K = standardize(as_data(take_rows(X, rows)), own, by_column=self.standardize).data
+        numbers = np.unique(labels[rows], return_inverse=True)[1]
+        Y = contrasts(numbers.max() + 1)[numbers]
+        known = Outputs(Y, np.ones(Y.shape, dtype=bool), numbers)
+        return finds_classes(K.dual_gram(), known, own)
 
     def _placed(self, X):
         """Coordinates of rows, their covariances, and log p(z, g), Gaussians by rows."""

@@ -35,7 +35,7 @@ from gnomon.models.sppca import fit as likelihood
 from gnomon.models.sppca import predict
 from gnomon.models.sppca.statistics import State
 from gnomon.models.strength import fit as strength
-from gnomon.models.strength import numbers, widths
+from gnomon.models.strength import left_out, numbers
 from gnomon.models.strength.closed_form import (
     PrincipalSpace,
     n_directions,
@@ -430,7 +430,7 @@ class KernelSPPCA(
 
     def _chooses_width(self, problem):
         """Whether labels say how wide the kernel is."""
-        free = self.kernel in widths.OF_KERNELS and self.gamma is None
+        free = self.kernel in left_out.OF_KERNELS and self.gamma is None
         return free and self.supervision == "auto" and problem.labels is not None
 
     def _check_precomputed(self, problem, n_rows, links):
@@ -595,14 +595,14 @@ class KernelSPPCA(
 
 def _best_power(problem, kernel):
     """By which factor the width of the kernel is multiplied, for the labelled rows of a problem."""
-    rows = widths.judging_rows(problem.labels)
+    rows = left_out.judging_rows(problem.labels)
     if not len(rows):
         return 1.0
     some = as_data(take_rows(problem.X, rows))
     X = some.X if isinstance(some, Matrix) else some.as_array()
     weights = np.ones(len(rows)) if problem.weights is None else problem.weights[rows]
     known = Outputs(problem.Y, problem.observed, problem.labels).rows(rows)
-    return widths.best_power(kernel.with_landmarks(X, None, X), known, weights)
+    return left_out.best_power(kernel.with_landmarks(X, None, X), known, weights)
 
 
 def _space(learnt, q, rng, weights):

@@ -44,6 +44,7 @@ from gnomon.models.sppca import parts, predict, scores
 from gnomon.models.sppca.fit import Prediction, Settings, SppcaFit, fit, fit_moments
 from gnomon.models.sppca.statistics import State
 from gnomon.models.strength import fit as strength
+from gnomon.models.strength.completion import Outputs
 from gnomon.stats import gaussian
 from gnomon.typing import CallbackLike, GraphLike, OutputsLike, RowsLike, SeedLike
 
@@ -361,7 +362,7 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
             run: Any = found.run
         else:
             chosen = self._strength_settings(settings, before)
-            strong = strength.fit(problem, chosen, self._loop(problem), space)
+            strong = self._fit_strength(problem, chosen, space)
             self._keep(X.dtype, coding, strong.fitted, strong.strength, strong.passes)
             self.supervision_directions_ = strong.n_directions
             self._keep_head(problem, strong.fitted)
@@ -718,6 +719,13 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         latent, limits = self.scale == "latent", (settings.max_iter, settings.tol)
         chosen = settings.n_components, self.supervision, latent
         return strength.Settings(*chosen, *limits, settings.rng, before)
+
+    def _fit_strength(self, problem, settings, space):
+        """The fit at a strength, in a principal space where it is known already."""
+        if space is None:
+            return strength.fit(problem, settings, self._loop(problem))
+        outputs = Outputs(problem.Y, problem.observed, problem.labels, problem.chunks)
+        return strength.fit_in(space, outputs, settings)
 
     def _chosen_before(self):
         """The directions and the strength of an earlier fit, where they are to stay.

@@ -293,7 +293,8 @@ def _write_dcagm(model, graph, rows, places):
         head = graph.softmax(graph.affine(places, _as_affine(model)))
         chances = graph.mixed(chances, head, model.class_head_.say)
     doubt = getattr(model, "class_doubt_", 0.0)
-    chances = graph.mixed(chances, model.class_weights_, doubt)
+    shares = getattr(model, "class_shares_", model.class_weights_)
+    chances = graph.mixed(chances, shares, doubt)
     graph.classes(chances, model.classes_)
 
 

@@ -10,6 +10,7 @@ from gnomon.models.strength.completion import (
     class_weights,
     complete,
     complete_with_votes,
+    for_new_rows,
     predictive_covariance,
     recomplete,
     residual_covariance,
@@ -270,3 +271,24 @@ def test_a_class_without_a_row_here_does_not_shift_the_others(classes):
     fit = complete(F[there], renumbered, ones[there])
     expected, _ = predictive_covariance(fit, renumbered, ones[there])
     assert_allclose(predictive_covariance(fit, some, ones[there])[0], expected)
+
+
+def test_residuals_of_few_numbers_are_those_of_rows_left_out_of_the_choice_of_a_penalty(rng):
+    """They are larger in the mean, do not depend on the order, and equal rows leave together."""
+    smaller = []
+    for _ in range(20):
+        F = rng.standard_normal((30, 20))
+        Y = F[:, :1] + rng.standard_normal((30, 1))
+        outputs, ones = Outputs(Y, np.ones((30, 1), dtype=bool)), np.ones(30)
+        fit = complete(F, outputs, ones)
+        found = for_new_rows(fit, F, outputs, ones).residuals
+        smaller.append(np.mean(fit.residuals**2) / np.mean(found**2))
+    assert np.mean(smaller) < 0.97
+    order = rng.permutation(30)
+    again = for_new_rows(fit, F[order], outputs.rows(order), ones).residuals
+    assert_allclose(again, found[order])
+    twice = np.repeat(np.arange(30), 2)
+    whole = for_new_rows(complete(F, outputs, 2 * ones), F, outputs, 2 * ones).residuals
+    double = Outputs(Y[twice], np.ones((60, 1), dtype=bool))
+    split = complete(F[twice], double, np.ones(60))
+    assert_allclose(for_new_rows(split, F[twice], double, np.ones(60)).residuals, whole[twice])

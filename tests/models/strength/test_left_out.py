@@ -3,7 +3,15 @@ import pytest
 from numpy.testing import assert_allclose
 
 from gnomon.models.strength.completion import Outputs
-from gnomon.models.strength.left_out import clearly_best, left_out_losses
+from gnomon.models.strength.left_out import (
+    MOST_JUDGING,
+    POWERS,
+    best_power,
+    clearly_best,
+    finds_classes,
+    judging_rows,
+    left_out_losses,
+)
 
 
 @pytest.fixture
@@ -48,3 +56,49 @@ def test_numbers_are_judged_by_their_squared_errors(rows):
     assert clearly_best([noise[:, 1:], apart], numbers, np.ones(60)) == 1
     errors = left_out_losses(apart, numbers, np.ones(60))
     assert errors.mean() < 0.3
+
+
+def kernel(X):
+    """As wide as the rows are apart."""
+    D = np.sum((X[:, None] - X[None]) ** 2, axis=2)
+    return np.exp(-D / D.mean())
+
+
+def outputs(labels):
+    Y = (1.0 - 2 * labels)[:, None]
+    return Outputs(Y, np.ones(Y.shape, dtype=bool), labels)
+
+
+def test_classes_that_differ_in_little_variance_have_a_wide_kernel(rng):
+    labels = np.arange(60) % 2
+    X = np.column_stack([5 * rng.standard_normal((60, 8)), 0.2 * rng.standard_normal((60, 20))])
+    X[:, 8:] += 0.3 * labels[:, None]
+    assert best_power(kernel(X), outputs(labels), np.ones(60)) < 0.2
+
+
+def test_the_usual_width_stays_where_no_other_is_clearly_better(rng):
+    labels = np.arange(60) % 2
+    X = rng.standard_normal((60, 2)) + 3.0 * labels[:, None]
+    assert best_power(kernel(X), outputs(labels), np.ones(60)) == POWERS[0] == 1
+    for seed in range(20):
+        random = np.random.default_rng(seed).permutation(labels)
+        assert best_power(kernel(X), outputs(random), np.ones(60)) == 1
+
+
+def test_rows_judge_where_two_classes_have_two():
+    assert judging_rows(np.array([-1, 0, 0, 1, 1])).tolist() == [1, 2, 3, 4]
+    assert not len(judging_rows(np.array([-1, 0, 0, 1])))
+    assert not len(judging_rows(np.array([-1, -1])))
+    many = judging_rows(np.arange(5 * MOST_JUDGING) % 2)
+    assert MOST_JUDGING // 2 <= len(many) <= MOST_JUDGING
+
+
+def test_classes_are_found_by_lines_or_by_nearness_and_random_ones_seldom(rng):
+    labels, ones = np.arange(60) % 2, np.ones(60)
+    X = rng.standard_normal((60, 5)) + 3.0 * labels[:, None]
+    assert finds_classes(X @ X.T, outputs(labels), ones)
+    angle = rng.uniform(0, 2 * np.pi, 60)
+    rings = (1 + 2 * labels)[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+    assert finds_classes(rings @ rings.T, outputs(labels), ones)
+    found = [finds_classes(X @ X.T, outputs(rng.permutation(labels)), ones) for _ in range(20)]
+    assert np.mean(found) < 0.5

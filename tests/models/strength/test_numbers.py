@@ -3,7 +3,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from gnomon.linalg.data import as_data, center
-from gnomon.models.strength import numbers
+from gnomon.models.strength import completion, numbers
 from gnomon.models.strength.closed_form import coordinates, principal_space
 from gnomon.models.strength.completion import Outputs, complete
 
@@ -30,7 +30,11 @@ def test_each_output_is_predicted_by_what_finds_rows_left_out(spaces):
     assert_allclose(expected[:, 1], Y[:, 1], atol=0.1)
 
 
-def test_shares_are_likelihoods_of_rows_left_out_and_the_covariance_is_that_of_both(spaces, rng):
+def test_shares_are_likelihoods_of_rows_left_out_and_the_covariance_is_that_of_both(
+    spaces, rng, monkeypatch
+):
+    """Of many rows; of few the covariance is that of rows in folds."""
+    monkeypatch.setattr(completion, "RULE", completion.RULE._replace(many_rows=10))
     _, bent, plain, _ = spaces
     Y = rng.standard_normal((n, 1))
     observed = np.arange(n)[:, None] % 3 > 0
@@ -50,3 +54,21 @@ def test_shares_are_likelihoods_of_rows_left_out_and_the_covariance_is_that_of_b
     together = (1 - say) * E[0] + say * E[1]
     freedom = len(rows) - 1
     assert_allclose(by_kernel.covariance[0, 0], np.mean(together**2) * freedom / (freedom - 2))
+
+
+def test_rows_in_folds_are_left_out_of_all_that_is_chosen(spaces, rng):
+    _, bent, plain, _ = spaces
+    Y = rng.standard_normal((n, 1))
+    outputs = Outputs(Y, np.ones((n, 1), dtype=bool))
+    _, by_kernel = numbers.learn(bent, plain, outputs)
+    views = [coordinates(space, np.arange(n)) for space in (bent, plain)]
+    ranks = np.argsort(np.argsort(np.sum(views[1] ** 2, axis=1)))
+    E = np.empty((n, 1))
+    for fold in range(10):
+        lost = ranks % 10 == fold
+        E[lost] = numbers._errors(views, outputs, np.ones(n), lost, ~lost)
+        fits = [complete(F[~lost], outputs.rows(~lost), np.ones(n)[~lost]) for F in views]
+        guesses = [fit.offset + F[lost] @ fit.B for F, fit in zip(views, fits, strict=True)]
+        lowest, highest = np.minimum(*guesses), np.maximum(*guesses)
+        assert np.all((Y[lost] - E[lost] > lowest - 1e-9) & (Y[lost] - E[lost] < highest + 1e-9))
+    assert_allclose(by_kernel.covariance[0, 0], np.mean(E**2) * (n - 1) / (n - 3))

@@ -77,6 +77,19 @@ class Patterns(NamedTuple):
     """Which of the sets each row has (n,); None where all rows have all outputs."""
 
 
+class Standing(NamedTuple):
+    """Rows that stand for more rows than they are; for the last log Z(m) is that of a tangent."""
+
+    counts: np.ndarray
+    """How often each counts (n, 1); the last may count less than nothing."""
+    ones: np.ndarray
+    """What multiplies the biases (n, 1): one, but for the last."""
+    slopes: np.ndarray
+    """Slopes (k, c) of the tangents of the last: what E[t] is beyond m."""
+    constant: float
+    """Sum of these tangents at m = 0."""
+
+
 class Model(NamedTuple):
     """Rows, outputs and priors, which stay while the factors change."""
 
@@ -87,6 +100,8 @@ class Model(NamedTuple):
     priors: Priors
     patterns: Patterns
     n_samples: int
+    standing: Standing | None = None
+    """None where every row stands for itself."""
 
 
 def make_model(ridge: Ridge, outputs: Outputs, priors: Priors) -> Model:
@@ -124,9 +139,16 @@ def of_entries(phi, kind, shape):
     return np.broadcast_to(phi, shape)
 
 
-def with_ones(Z):
-    """Z (..., n, q) with a column of ones before it."""
-    return np.concatenate([np.ones((*Z.shape[:-1], 1)), Z], axis=-1)
+def with_ones(Z, model=None):
+    """Z (..., n, q) with a column of ones before it, or of what the rows of a model have there."""
+    standing = None if model is None else model.standing
+    ones = np.ones((*Z.shape[:-1], 1)) if standing is None else standing.ones
+    return np.concatenate([ones, Z], axis=-1)
+
+
+def counted(values, model):
+    """Values of the rows (n, ...), or of the first of them, as often as each counts."""
+    return values if model.standing is None else values * model.standing.counts[: len(values)]
 
 
 class Factors(NamedTuple):
@@ -218,9 +240,9 @@ def reorder(factors: Factors, order, signs, kind) -> Factors:
     )
 
 
-def score_means(factors):
+def score_means(factors, model=None):
     """E[V'z + b] (n, c)."""
-    return with_ones(factors.Z) @ factors.B
+    return with_ones(factors.Z, model) @ factors.B
 
 
 def weight_squares(factors):
@@ -236,9 +258,9 @@ def weight_moments(factors):
 
 def latent_moments(factors, model):
     """Sum over the rows that observe output c of E[[1, z] [1, z]'] (c, q + 1, q + 1)."""
-    Z, observed = with_ones(factors.Z), model.observed
+    Z, observed = with_ones(factors.Z, model), model.observed
     if observed is None:
-        moments = np.repeat((Z.T @ Z)[None], model.outputs.n_outputs, axis=0)
+        moments = np.repeat((counted(Z, model).T @ Z)[None], model.outputs.n_outputs, axis=0)
     else:
         moments = np.stack([(Z * column[:, None]).T @ Z for column in observed.T])
     counts = model.patterns.masks * model.patterns.counts[:, None]
@@ -270,7 +292,7 @@ def observed_only(values, model):
 def residual_squares(factors, model):
     """Sum over observed rows of E[(y - V'z - b)_c^2] (c,)."""
     Y = observed_only(factors.T, model)
-    cross = np.sum(Y * (Y - 2 * score_means(factors)), axis=0)
+    cross = np.sum(counted(Y * (Y - 2 * score_means(factors, model)), model), axis=0)
     return cross + _score_squares(factors, model)
 
 
@@ -296,15 +318,16 @@ def _score_term(factors, model):
         fit = counts * (eps.log_mean - np.log(2 * np.pi))
         fit -= eps.mean * residual_squares(factors, model)
         return 0.5 * float(np.sum(fit)) - kl(eps, model.priors.noise)
-    agreement = np.sum(observed_only(factors.T, model) * score_means(factors))
+    T = counted(observed_only(factors.T, model), model)
+    agreement = np.sum(T * score_means(factors, model))
     return factors.T_normaliser + float(agreement - 0.5 * np.sum(_score_squares(factors, model)))
 
 
 def _latent_term(factors, model):
     """E log p(Z | P, X) - E log q(Z)."""
-    n, q = factors.Z.shape
+    n, q = model.n_samples, factors.Z.shape[1]
     noise, counts = model.ridge.noise, model.patterns.counts
-    squares = np.sum((factors.Z - factors.projected) ** 2)
+    squares = np.sum(counted((factors.Z - factors.projected) ** 2, model))
     squares += np.sum(factors.P_covariances.gram_trace)
     squares += counts @ np.trace(factors.S, axis1=1, axis2=2)
     entropy = counts @ factors.S_log_det + n * q * (1.0 - np.log(noise))

@@ -13,19 +13,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gnomon.inference.loop import Method, Run, best_of, iterate, squarem
+from gnomon.inference.loop import Method, Run, best_of, iterate
 from gnomon.linalg.data import Data
 from gnomon.linalg.solve import above_rounding, fix_signs, threads_for
-from gnomon.models.bsdr import gibbs, sweeps
-from gnomon.models.bsdr.factors import Gamma, Model, Priors, make_model, pack, reorder, unpack
+from gnomon.models.bsdr import gibbs, sampled, sweeps
+from gnomon.models.bsdr.factors import Factors, Gamma, Model, Priors, counted, make_model, reorder
 from gnomon.models.bsdr.inputs import (
     Inputs,
     loading_variances,
     loadings,
     read_inputs,
     standard_loadings,
+    standard_rows,
 )
-from gnomon.models.bsdr.outputs import ClassOutputs, Outputs
+from gnomon.models.bsdr.outputs import ClassOutputs, NumberOutputs, Outputs
 
 # With more features the factors of the entrywise prior cost more than they give.
 MOST_ENTRYWISE = 1000
@@ -116,7 +117,7 @@ def _fit(problem, settings, loop):
     noise = settings.latent_noise**2
     inputs, ridge = read_inputs(problem.X, priors.kind, noise, settings.standardize)
     model = make_model(ridge, problem.outputs, priors)
-    run = _run(model, settings, loop)
+    run = _solved(sampled.Whole(standard_rows(problem.X, inputs), model, inputs), settings, loop)
     factors, relevance = _in_order(run.state, inputs, model, settings)
     found = _of_factors(factors, inputs, relevance, run)
     if settings.sampling is None:
@@ -156,21 +157,41 @@ def refuse_wide_sparse(X: Data, prior):
         )
 
 
+def _solved(whole: sampled.Whole, settings: Settings, loop) -> Run:
+    """Sweeps over all rows; of more than are kept in memory with few reads, where that can be."""
+    plain = settings.solver == "accelerated" and settings.sampling is None
+    if not plain or not sampled.suits(whole):
+        return _run(whole.model, settings, loop)
+    if isinstance(whole.model.outputs, NumberOutputs):
+        return _run(sampled.compressed(whole), settings, loop)
+    part, tol = sampled.draw(whole), settings.tol * whole.model.n_samples
+    method = sweeps.accelerated(sampled.alone(part), _started(sampled.alone(part), settings))
+    first = iterate(method, max_iter=settings.max_iter, tol=sampled.ROUND_TOL * tol).state
+    method = sampled.rounds(first, part, whole, steps=settings.max_iter, tol=tol)
+    return loop(method, max_iter=min(settings.max_iter, sampled.MOST_ROUNDS), tol=tol)
+
+
 def _run(model: Model, settings: Settings, loop) -> Run:
-    """Sweeps from the best start; with a sparse prior after a warm-up with a plain one."""
+    """Sweeps over the rows of a model to their end."""
     tol = settings.tol * model.n_samples
     if settings.solver == "paper":
         method = printed_method(model, _n_components(model, settings), settings.rng)
-        return loop(method, max_iter=settings.max_iter, tol=tol)
+    else:
+        method = sweeps.accelerated(model, _started(model, settings))
+    return loop(method, max_iter=settings.max_iter, tol=tol)
+
+
+def _started(model: Model, settings: Settings) -> Factors:
+    """The best start; with a sparse prior after a warm-up with a plain one."""
     first = model
     if model.priors.projection.shape < 1:
         first = model._replace(priors=model.priors._replace(projection=Gamma(1.0, 1.0)))
     state = _best_start(first, settings)
     if first is not model:
         steps = min(WARM_UP_STEPS, settings.max_iter)
-        state = iterate(_accelerated(first, state), max_iter=steps, tol=0).state
+        state = iterate(sweeps.accelerated(first, state), max_iter=steps, tol=0).state
         state = sweeps.update_projection_precisions(state, model)
-    return loop(_accelerated(model, state), max_iter=settings.max_iter, tol=tol)
+    return state
 
 
 def printed_method(model: Model, q, rng) -> Method:
@@ -180,11 +201,6 @@ def printed_method(model: Model, q, rng) -> Method:
     B = np.vstack([factors.B[:1], rng.standard_normal(factors.B[1:].shape)])
     factors = sweeps.update_scores(factors._replace(Z=Z, B=B), model)
     return Method(sweeps.in_row_order(factors), partial(sweeps.printed_step, model=model))
-
-
-def _accelerated(model, start):
-    plain = Method(start, partial(sweeps.step, model=model))
-    return squarem(plain, pack, partial(unpack, like=start))
 
 
 def _best_start(model, settings):
@@ -198,7 +214,7 @@ def _best_start(model, settings):
     states = [sweeps.start(model, P) for P in projections]
     if n_starts == 1:
         return states[0]
-    runs = _tried([_accelerated(model, state) for state in states], TRIAL_STEPS[0])
+    runs = _tried([sweeps.accelerated(model, state) for state in states], TRIAL_STEPS[0])
     best = sorted(runs, key=lambda run: run.objective[-1])[-2:]
     return best_of(_tried([run.rest for run in best], TRIAL_STEPS[1])).state
 
@@ -221,28 +237,37 @@ def regression_start(model: Model, q, rng):
     Regresses the outputs on X and keeps the leading directions of the fitted values; columns
     beyond their rank are random.
     """
-    columns = model.outputs.start_columns()
-    columns = columns - columns.mean(axis=0)
+    columns = _centred(model.outputs.start_columns(), model)
     ridge, c = model.ridge, columns.shape[1]
-    R = np.asarray(ridge.X.T @ columns, dtype=float) / ridge.noise
+    R = np.asarray(ridge.X.T @ counted(columns, model), dtype=float) / ridge.noise
     weights = ridge.solver(ridge.equal_precisions(c))(R)
     fitted = ridge.X @ weights
-    values, vectors = np.linalg.eigh(fitted.T @ fitted)
+    values, vectors = np.linalg.eigh(fitted.T @ counted(fitted, model))
     # Directions within the rounding of single precision are no better than random ones.
     leading = np.flatnonzero(above_rounding(values, np.float32))[::-1][:q]
     P = random_start(model, q, rng)
-    P[:, : len(leading)] = _with_unit_variance(ridge, weights @ vectors[:, leading])
+    P[:, : len(leading)] = _with_unit_variance(model, weights @ vectors[:, leading])
     return P
 
 
 def random_start(model: Model, q, rng):
     """P (d, q) of random directions, each with projections of unit variance."""
     P = rng.standard_normal((model.ridge.X.shape[1], q))
-    return _with_unit_variance(model.ridge, P)
+    return _with_unit_variance(model, P)
 
 
-def _with_unit_variance(ridge, P):
-    sd = np.linalg.norm(ridge.X @ P, axis=0) / np.sqrt(ridge.X.shape[0])
+def _centred(columns, model):
+    """Columns less their means over all rows; rows that stand for others may have none."""
+    if model.standing is None:
+        return columns - columns.mean(axis=0)
+    ones, whole = model.standing.ones, np.zeros((len(model.standing.ones), columns.shape[1]))
+    whole[: len(columns)] = columns
+    return whole - ones @ (counted(ones, model).T @ whole) / model.n_samples
+
+
+def _with_unit_variance(model, P):
+    squares = counted((model.ridge.X @ P) ** 2, model).sum(axis=0)
+    sd = np.sqrt(np.maximum(squares, 0.0)) / np.sqrt(model.n_samples)
     return P / np.where(sd > 0, sd, 1.0)
 
 
@@ -251,7 +276,8 @@ def _in_order(factors, inputs, model, settings):
 
     Those that carry nothing are left out where components were to be found.
     """
-    relevance = np.sqrt(np.mean(factors.projected**2, axis=0) / inputs.noise)
+    squares = np.sum(factors.P * model.ridge.gram_product(factors.P), axis=0)
+    relevance = np.sqrt(np.maximum(squares, 0.0) / model.n_samples / inputs.noise)
     order = np.argsort(-relevance, kind="stable")
     relevance = relevance[order]
     if settings.n_components is None:

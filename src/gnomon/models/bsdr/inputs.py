@@ -59,6 +59,11 @@ def read_inputs(X: Data, kind, noise, standardize):
     return Inputs(ridge.route, columns.mean, factors, ridge.table, ridge.values, noise), ridge
 
 
+def standard_rows(X: Data, inputs: Inputs) -> Data:
+    """Centred rows in standard units, not formed."""
+    return X.less_mean(inputs.mean).scaled(inputs.factors)
+
+
 def loadings(inputs: Inputs, P):
     """Weights (d, q) on centred features."""
     return inputs.factors[:, None] * standard_loadings(inputs, P)
@@ -88,8 +93,8 @@ def _off_axes(axes, phi, variance):
 def latent_variances(inputs: Inputs, phi, q, X: Data):
     """Variances (m, q) of z for new rows: noise + x' Sigma_s x."""
     forms = _ridge_of(inputs).forms(phi, q)
-    rows = X.less_mean(inputs.mean).scaled(inputs.factors)
-    return inputs.noise + np.concatenate([forms(block) for block in rows.dense_blocks()])
+    blocks = standard_rows(X, inputs).dense_blocks()
+    return inputs.noise + np.concatenate([forms(block) for block in blocks])
 
 
 def gap_variances(inputs: Inputs, phi, q, filling: Filling, X):

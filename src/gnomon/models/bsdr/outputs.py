@@ -23,10 +23,13 @@ class ClassOutputs(NamedTuple):
         """None: every score takes part."""
         return None
 
-    def scores(self, M):
-        """E[T] around M and the sum of the log normalisers, eq. (10) of [G13]."""
+    def scores(self, M, counts=1.0):
+        """E[T] around M and the sum of the log normalisers, eq. (10) of [G13].
+
+        Rows may count (n, 1) more than once in the sum.
+        """
         T, log_Z = probit.class_scores(M, self.labels)
-        return T, float(log_Z.sum())
+        return T, float(np.sum(counts * log_Z[:, None]))
 
     def draw(self, M, rng):
         """Scores around M (..., n, c) given the classes."""
@@ -69,10 +72,10 @@ class SignOutputs(NamedTuple):
         """1 where a label is known; None where all are."""
         return mask_of(self.signs != 0)
 
-    def scores(self, M):
+    def scores(self, M, counts=1.0):
         """E[T] around M and the sum of the log normalisers."""
         T, log_Z = probit.sign_scores(M, self.signs)
-        return T, float(log_Z.sum())
+        return T, float(np.sum(counts * log_Z))
 
     def draw(self, M, rng):
         """Scores around M (..., n, c) given the signs."""
@@ -99,7 +102,7 @@ class NumberOutputs(NamedTuple):
         """Number of outputs."""
         return self.Y.shape[1]
 
-    def scores(self, M):
+    def scores(self, M, counts=1.0):
         """The numbers themselves; there is nothing to normalise."""
         return self.Y, 0.0
 
@@ -113,6 +116,16 @@ class NumberOutputs(NamedTuple):
 
 
 Outputs = ClassOutputs | SignOutputs | NumberOutputs
+
+
+def known_of(outputs: Outputs) -> np.ndarray:
+    """What is known of every row, (n,) or (n, c): the first field of each."""
+    return outputs[0]
+
+
+def with_known(outputs: Outputs, known) -> Outputs:
+    """The same outputs of other rows; all of them must be known."""
+    return type(outputs)(known, *outputs[1:])
 
 
 def mask_of(known):

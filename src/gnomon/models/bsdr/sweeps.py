@@ -23,23 +23,27 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
+from gnomon.inference.loop import Method, squarem
 from gnomon.linalg.solve import preconditioned_solution, stacked_covariances
 from gnomon.models.bsdr.factors import (
     Factors,
     Gamma,
     Model,
     bound,
+    counted,
     latent_moments,
     noise_precision,
     observed_counts,
     observed_only,
     of_entries,
+    pack,
     precision_posterior,
     projection_precisions,
     projection_squares,
     residual_squares,
     score_means,
     sum_shared,
+    unpack,
     weight_moments,
     weight_squares,
     with_ones,
@@ -49,13 +53,17 @@ from gnomon.models.bsdr.outputs import NumberOutputs
 
 # Any number of conjugate-gradient steps ascends; these many bring nearly all of the gain.
 CG_STEPS, CG_TOLERANCE = 20, 1e-2
+# Scores and latent means of a row follow each other until none moves by this share of the latent
+# noise: three or four steps where rows are many, more where weights are large, which mixtures of
+# the last images shorten. The ridge keeps these defined where images agree.
+SETTLING_STEPS, SETTLED, MIXED, MIXING_RIDGE = 50, 1e-7, 4, 1e-12
 # Quasi-Newton steps to a better basis; the next sweep goes on from where they lead.
 BASIS_STEPS = 10
 
 
 def start(model: Model, P) -> Factors:
     """Factors around a projection P (d, q) whose columns give Z of unit variance."""
-    n, q, c = model.n_samples, P.shape[1], model.outputs.n_outputs
+    q, c = P.shape[1], model.outputs.n_outputs
     priors, ridge, counts = model.priors, model.ridge, observed_counts(model)
     numbers = isinstance(model.outputs, NumberOutputs)
     phi = projection_precisions(sum_shared(P**2, priors.kind), model, q)
@@ -69,7 +77,7 @@ def start(model: Model, P) -> Factors:
         Z=projected,
         S=half,
         S_log_det=np.full(len(half), q * np.log(0.5 * ridge.noise)),
-        T=np.zeros((n, c)),
+        T=np.zeros((len(projected), c)),
         T_normaliser=0.0,
         psi=_unit_precisions(priors.weights, (q, c)),
         lam=_unit_precisions(priors.bias, c),
@@ -88,15 +96,52 @@ def _unit_precisions(prior, shape):
 
 def step(factors: Factors, model: Model):
     """One sweep; the bound returned is that of the given means with all else at its best."""
-    factors = update_projection_covariances(factors, model)
-    factors = update_latent_covariances(factors, model)
-    factors = update_scores(factors, model)
-    factors = update_weight_precisions(factors, model)
+    factors = update_scores(update_spreads(factors, model), model)
     objective = bound(factors, model)
     factors = update_means(factors, model)
     factors = update_weights(factors, model)
     factors = update_noise(factors, model)
     return update_basis(factors, model), objective
+
+
+def accelerated(model: Model, start: Factors) -> Method:
+    """The sweeps from a start on, three to a step."""
+    plain = Method(start, partial(step, model=model))
+    return squarem(plain, pack, partial(unpack, like=start))
+
+
+def update_spreads(factors, model):
+    """Covariances of q(P) and q(Z) and the precisions of weights, given the means."""
+    factors = update_projection_covariances(factors, model)
+    return update_weight_precisions(update_latent_covariances(factors, model), model)
+
+
+def settle(factors, model):
+    """Means of q(T) and q(Z) at their best given all factors that rows share, each row alone."""
+    images: list[np.ndarray] = []
+    residuals: list[np.ndarray] = []
+    for _ in range(SETTLING_STEPS):
+        before = _mixed(images, residuals) if images else factors.Z
+        factors = update_scores(factors._replace(Z=before), model)
+        factors = _with_latent_means(factors, _evidence(factors, model), model)
+        images = [*images, factors.Z][-MIXED:]
+        residuals = [*residuals, factors.Z - before][-MIXED:]
+        if np.max(np.abs(residuals[-1]), initial=0.0) <= SETTLED * np.sqrt(model.ridge.noise):
+            break
+    return factors
+
+
+def _mixed(images, residuals):
+    """Row by row the mixture of images with the least residual; the last where that has grown."""
+    away = np.stack([residuals[-1] - other for other in residuals], axis=2)
+    lengths = np.sum(away**2, axis=(1, 2)) + np.finfo(float).tiny
+    gram = np.matmul(away.transpose(0, 2, 1), away) / lengths[:, None, None]
+    gram += MIXING_RIDGE * np.eye(len(residuals))
+    right = np.matmul(away.transpose(0, 2, 1), residuals[-1][:, :, None]) / lengths[:, None, None]
+    worse = len(residuals) > 1 and np.sum(residuals[-1] ** 2 - residuals[-2] ** 2, axis=1) > 0
+    weights = np.where(np.reshape(worse, (-1, 1, 1)), 0.0, np.linalg.solve(gram, right))
+    step = np.stack([images[-1] - other for other in images], axis=2)
+    return images[-1] - np.matmul(step, weights)[:, :, 0]
 
 
 def printed_step(factors: Factors, model: Model):
@@ -167,8 +212,8 @@ def update_means(factors, model):
 
 def joint_right_side(factors, model, H):
     """X'H S / noise: what the scores say of P (d, q)."""
-    ridge = model.ridge
-    return np.asarray(ridge.X.T @ by_pattern(H, factors.S, model), dtype=float) / ridge.noise
+    ridge, rows = model.ridge, counted(by_pattern(H, factors.S, model), model)
+    return np.asarray(ridge.X.T @ rows, dtype=float) / ridge.noise
 
 
 def joint_solution(factors, model, R):
@@ -205,16 +250,29 @@ def update_weights(factors, model):
     diagonal = np.arange(len(prior))
     precision[:, diagonal, diagonal] += prior.T
     C, log_det = stacked_covariances(precision)
-    rhs = with_ones(factors.Z).T @ (observed_only(factors.T, model) * eps)
+    rhs = with_ones(factors.Z, model).T @ counted(observed_only(factors.T, model) * eps, model)
     return factors._replace(B=np.einsum("cab,bc->ac", C, rhs), C=C, C_log_det=log_det)
 
 
 def update_scores(factors, model):
     """q(T), eq. (10) of [G13]."""
-    M = score_means(factors)
+    M, standing = score_means(factors, model), model.standing
+    if standing is not None:
+        return _with_tangents(factors, M, model)
     T, log_Z = model.outputs.scores(M)
     gain = np.sum(observed_only(M, model) * (0.5 * M - T))
     return factors._replace(T=T, T_normaliser=log_Z + float(gain))
+
+
+def _with_tangents(factors, M, model):
+    """q(T) where rows stand for others; log Z of the last is linear in the means M."""
+    counts, _, slopes, constant = model.standing
+    free = len(M) - len(slopes)
+    T, log_Z = model.outputs.scores(M[:free], counts[:free])
+    T = np.concatenate([T, M[free:] + slopes])
+    inside = counts * M * (0.5 * M - T)
+    inside[free:] += counts[free:] * M[free:] * slopes
+    return factors._replace(T=T, T_normaliser=log_Z + constant + float(np.sum(inside)))
 
 
 def update_noise(factors, model):
@@ -238,7 +296,8 @@ def _evidence(factors, model):
     eps = noise_precision(factors)
     with_bias = weight_moments(factors)[:, 1:, 0]
     H = (observed_only(factors.T, model) * eps) @ factors.B[1:].T
-    return H - (eps if model.observed is None else model.observed * eps) @ with_bias
+    less = (eps if model.observed is None else model.observed * eps) @ with_bias
+    return H - (less if model.standing is None else model.standing.ones * less)
 
 
 def _spectral_solution(factors, R, ridge):
@@ -292,7 +351,7 @@ def basis_moments(factors, model) -> BasisMoments:
     """The statistics by which the bound depends on the basis."""
     kind, counts = model.priors.kind, model.patterns.counts
     gap = factors.Z - factors.projected
-    latent = gap.T @ gap + np.einsum("m,mab->ab", counts, factors.S)
+    latent = counted(gap, model).T @ gap + np.einsum("m,mab->ab", counts, factors.S)
     variances = projection_squares(factors, kind) - sum_shared(factors.P**2, kind)
     weights = weight_moments(factors)[:, 1:, 1:]
     return BasisMoments(factors.P, variances, latent / model.ridge.noise, weights)

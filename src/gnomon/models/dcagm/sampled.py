@@ -45,6 +45,7 @@ from gnomon.models.dcagm.mixture import (
 )
 from gnomon.models.dcagm.rows import BLOCK_ROWS, Others, Rows, Sample, arrange
 from gnomon.models.dcagm.start import MOST_COLUMNS
+from gnomon.stats import strata
 
 # Rows of the sample. From 10,000 of 60,000 rows with 1000 labels nine rounds reach the J of the
 # alternation on all rows, from 20,000 two; more make the steps on the sample slower than a read.
@@ -76,36 +77,9 @@ def suits(sample: Sample, model: Model) -> bool:
 def draw(sample: Sample) -> Sample:
     """Some rows, of each class the same number, weighted to stand for all; a pass over the rows."""
     size = min(SAMPLE_ROWS, KEPT_ENTRIES // sample.X.n_features)
-    index, weights = _drawn(sample, size)
+    index, weights = strata.drawn(sample.labels, size, sample.weights)
     part = sample.take(index)
     return part._replace(X=Matrix(part.X.as_array()), weights=weights)
-
-
-def _drawn(sample, size):
-    """Sorted numbers of rows, the same share of every class that has many, and their weights."""
-    rng, kinds = np.random.default_rng(0), sample.labels
-    names, counts = np.unique(kinds, return_counts=True)
-    most = _level(counts, size)
-    index, weights = [], np.zeros(len(kinds))
-    for name, count in zip(names, counts, strict=True):
-        rows = np.flatnonzero(kinds == name)
-        own = rows if count <= most else np.sort(rng.choice(rows, most, replace=False))
-        whole = sample.weights[rows].sum() / sample.weights[own].sum()
-        weights[own] = sample.weights[own] * whole
-        index.append(own)
-    order = np.sort(np.concatenate(index))
-    return order, weights[order]
-
-
-def _level(counts, size):
-    """The number that every count is cut at so that they add up to ``size`` at most."""
-    counts, left = np.sort(counts), size
-    for k, count in enumerate(counts):
-        share = left // (len(counts) - k)
-        if count > share:
-            return max(share, 1)
-        left -= count
-    return counts[-1]
 
 
 def solve(part: Sample, first: State, sample: Sample, model: Model, loop, *, max_iter, tol) -> Run:

@@ -26,7 +26,7 @@ from gnomon.models.strength.closed_form import (
     weights_of,
 )
 from gnomon.models.strength.clusters import cluster_shares
-from gnomon.models.strength.completion import Outputs, Votes, complete_with_votes
+from gnomon.models.strength.completion import Outputs, Votes, complete_with_votes, for_new_rows
 from gnomon.models.strength.rule import RULE, TINY
 from gnomon.models.strength.trials import (
     Candidate,
@@ -108,8 +108,10 @@ def choose(
     else:
         choice = _by_classes(contest, fits, outputs, rng)
     if labelled is everyone:
-        fit = fits[choice.n_directions]
-        return choice._replace(learnt=Learnt(fit, labelled.outputs, labelled.weights))
+        F, known, weights, _ = labelled
+        p = choice.n_directions
+        fit = for_new_rows(fits[p], F[:, :p], known, weights)
+        return choice._replace(learnt=Learnt(fit, known, weights))
     # What has been thinned is fitted again with all labelled rows.
     votes = None if choice.votes is None else choice.votes._replace(fit=None)
     return choice._replace(votes=votes)

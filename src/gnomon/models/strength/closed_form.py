@@ -30,6 +30,7 @@ from gnomon.models.strength.completion import (
     Votes,
     complete,
     complete_with_votes,
+    for_new_rows,
     predictive_covariance,
 )
 from gnomon.models.strength.rule import RULE, TINY
@@ -120,7 +121,10 @@ def labelled_rows(space: PrincipalSpace, observed) -> tuple[np.ndarray, np.ndarr
 
 
 class Learnt(NamedTuple):
-    """Stage 1 on labelled rows, with their outputs and weights in the order of its residuals."""
+    """Stage 1 on labelled rows, with their outputs and weights in the order of its residuals.
+
+    These are such as new rows would have.
+    """
 
     completion: Completion
     outputs: Outputs
@@ -130,8 +134,9 @@ class Learnt(NamedTuple):
 def learn(space: PrincipalSpace, outputs: Outputs) -> Learnt:
     """Stage 1 on the labelled rows of a space."""
     rows, weights = labelled_rows(space, outputs.observed)
-    known = outputs.rows(rows)
-    return Learnt(complete(coordinates(space, rows), known, weights), known, weights)
+    F, known = coordinates(space, rows), outputs.rows(rows)
+    completion = for_new_rows(complete(F, known, weights), F, known, weights)
+    return Learnt(completion, known, weights)
 
 
 def supervise(

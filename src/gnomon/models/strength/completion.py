@@ -106,6 +106,42 @@ def complete_with_votes(F, outputs: Outputs, weights, votes: Votes, counts) -> C
     return complete(F, together, heavy, np.concatenate([weights, counts]))
 
 
+def for_new_rows(completion: Completion, F, outputs: Outputs, weights) -> Completion:
+    """The same, with the residuals of few numbers as those that a new row would have.
+
+    Single rows left out miss too little where the others choose the penalty with their help: 90 %
+    intervals from 30 rows so held 88 %. In folds rows are left out of all of stage 1.
+    """
+    if not few_numbers(outputs):
+        return completion
+
+    def errors(lost, kept):
+        fit = complete(F[kept], outputs.rows(kept), weights[kept])
+        return outputs.Y[lost] - fit.offset - F[lost] @ fit.B
+
+    return completion._replace(residuals=in_folds(F, outputs, completion.residuals, errors))
+
+
+def few_numbers(outputs: Outputs) -> bool:
+    """Whether numbers are so few that the choice of a penalty shows in what rows left out miss."""
+    return outputs.labels is None and 1 < len(outputs.Y) <= RULE.many_rows
+
+
+def in_folds(F, outputs: Outputs, E, errors) -> np.ndarray:
+    """Residuals E (n, c), those of each fold by ``errors(lost, kept)``, a fit to the other rows.
+
+    Folds are by the size of a row: equal rows share one, and the order of rows does not matter.
+    """
+    sizes = np.einsum("ij,ij->i", F, F)
+    sizes = np.round(sizes / max(sizes.max(), TINY), RULE.size_digits)
+    fold = np.unique(sizes, return_inverse=True)[1] % RULE.number_folds
+    E = E.copy()
+    for lost in (fold == f for f in range(fold.max() + 1)):
+        if not lost.all():
+            E[lost] = np.where(outputs.observed[lost], errors(lost, ~lost), np.nan)
+    return E
+
+
 def predictive_covariance(
     completion: Completion, outputs: Outputs, weights
 ) -> tuple[np.ndarray, bool]:

@@ -50,16 +50,12 @@ class StrengthFit(NamedTuple):
     passes: int
 
 
-def fit(problem: Problem, settings: Settings, loop, space=None) -> StrengthFit:
-    """SPPCA with the share of energy in the completed outputs that the strength states.
-
-    The principal space of complete rows is found where it is not known already.
-    """
+def fit(problem: Problem, settings: Settings, loop) -> StrengthFit:
+    """SPPCA with the share of energy in the completed outputs that the strength states."""
     if has_gaps(problem.X):
         return _fit_with_gaps(problem, settings, loop)
     outputs = Outputs(problem.Y, problem.observed, problem.labels, problem.chunks)
-    space = _space(problem.X, problem.weights, settings) if space is None else space
-    return fit_in(space, outputs, settings)
+    return fit_in(_space(problem.X, problem.weights, settings), outputs, settings)
 
 
 def fit_in(space: PrincipalSpace, outputs: Outputs, settings: Settings) -> StrengthFit:

@@ -7,6 +7,7 @@ exp(-n/2 log v), with v the variance of what rows left out miss: the likelihood 
 penalties have theirs in `completion`.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,8 @@ from gnomon.models.strength.completion import (
     Completion,
     Outputs,
     complete,
+    few_numbers,
+    in_folds,
     likelihood_shares,
     predictive_covariance,
     residual_covariance,
@@ -47,12 +50,23 @@ def learn(
     """
     rows, weights = labelled_rows(of_rows, outputs.observed)
     known = outputs.rows(rows)
-    kernel, plain = (complete(coordinates(s, rows), known, weights) for s in (of_kernel, of_rows))
+    views = [coordinates(space, rows) for space in (of_kernel, of_rows)]
+    kernel, plain = (complete(F, known, weights) for F in views)
     say, E = _joined(kernel.residuals, plain.residuals, weights)
+    if few_numbers(known):
+        E = in_folds(views[1], known, E, partial(_errors, views, known, weights))
     together = kernel._replace(residuals=E, covariance=residual_covariance(E, weights))
     covariance, _ = predictive_covariance(together, known, weights)
     of_features = Prediction(of_kernel.axes @ kernel.B, kernel.offset, covariance)
     return _in_columns(of_rows, plain, say), of_features
+
+
+def _errors(views, known, weights, lost, kept):
+    """Residuals of some rows by stage 1 of both views of the others, joined as these ask for."""
+    fits = [complete(F[kept], known.rows(kept), weights[kept]) for F in views]
+    say, _ = _joined(fits[0].residuals, fits[1].residuals, weights[kept])
+    kernel, plain = (fit.offset + F[lost] @ fit.B for F, fit in zip(views, fits, strict=True))
+    return known.Y[lost] - (1 - say) * kernel - say * plain
 
 
 def expected(head: NumberHead, X, by_kernel) -> np.ndarray:

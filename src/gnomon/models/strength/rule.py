@@ -28,6 +28,10 @@ class Rule(NamedTuple):
     # With numbers as y, lower penalties interpolate the few rows of a table whose columns have
     # heavy tails; higher ones shrink spectra, which a handful of rows determine.
     least_penalty_of_numbers: float = 1e-3
+    # Folds in which so few rows with numbers show what predictions of a new row miss, and digits
+    # of the size of a row to which equal rows agree.
+    number_folds: int = 10
+    size_digits: int = 9
     # Share of the covariance of the residuals that is made spherical, as labelled rows are few.
     shrinkage: float = 0.1
     # The same for probabilities of classes, which lean on all of it: by hand, between a tenth,
