@@ -50,7 +50,8 @@ test-docs: $(READY)
 	$(BIN)/python -m pytest -q -m pages tests/test_pages.py
 
 # Two environments: the oldest version of every package that pyproject.toml allows, and the newest.
-# uv finds them in seconds, for which pip needs minutes. anndata holds pandas back, hence not newest.
+# uv finds them in seconds, for which pip needs minutes; compiled at once, since the oldest networkx
+# warns when it is. anndata holds pandas back, hence not newest.
 EXTRAS_floor := all
 EXTRAS_newest := plot,cli,files,dask,graph,label,onnx,mcmc,umap,excel
 
@@ -60,7 +61,7 @@ test-floor test-newest: test-%:
 	$(PYTHON) -m venv --clear build/$*
 	build/$*/bin/python -m pip install --quiet --disable-pip-version-check "uv>=0.8"
 	$(PYTHON) docs/floors.py > build/floors.txt
-	build/$*/bin/uv pip install --quiet --python build/$*/bin/python --editable ".[$(EXTRAS_$*)]" --group test $(if $(filter floor,$*),--constraint build/floors.txt,--upgrade)
+	build/$*/bin/uv pip install --quiet --compile-bytecode --python build/$*/bin/python --editable ".[$(EXTRAS_$*)]" --group test $(if $(filter floor,$*),--constraint build/floors.txt,--upgrade)
 	build/$*/bin/python docs/floors.py --run $*
 
 # What is built is what is tested: the wheel, with the tests of the source archive beside it.
