@@ -1,4 +1,5 @@
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gnomon import SPPCA, KernelFeatures, KernelSPPCA
+from gnomon import SPPCA, KernelFeatures, KernelSPPCA, from_loaders
 from gnomon.estimators._targets import contrasts
 from gnomon.models import kernel as kernels
 
@@ -582,3 +583,23 @@ def test_the_kernel_is_wider_where_labels_say_so(rng):
     ):
         assert_allclose(model.fit(X, y).gamma_, usual)
     assert KernelSPPCA(2, kernel="laplacian").fit(X, known).gamma_ > 0
+
+
+def test_rows_in_blocks_are_read_four_times(monkeypatch):
+    monkeypatch.setattr(kernels, "KEPT_ENTRIES", 6000)
+    rng, reads = np.random.default_rng(0), []
+    y = np.arange(600) % 3
+    X = rng.normal(size=(600, 8)) + 2 * np.eye(3, 8)[y]
+
+    def load(start):
+        reads.append(start)
+        return X[start : start + 200]
+
+    rows = from_loaders([partial(load, start) for start in (0, 200, 400)])
+    reads.clear()
+    some = np.where(rng.random(600) < 0.2, y, -1)
+    model = KernelSPPCA(2, n_landmarks=20, random_state=0).fit(rows, some)
+    assert len(reads) <= 4 * 3
+    whole = KernelSPPCA(2, n_landmarks=20, random_state=0).fit(X, some)
+    assert_allclose(model.gamma_, whole.gamma_, rtol=1e-10)
+    assert_allclose(model.predict_proba(X), whole.predict_proba(X), atol=1e-6)

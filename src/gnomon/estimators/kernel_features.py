@@ -245,8 +245,8 @@ class KernelFeatures(MeasuredByKernel):
         """Features of the rows in float64; what `transform` needs is kept.
 
         The ``most`` leading ones are enough where they are given and the kernel is positive
-        definite, so that its trace is the energy of all. ``widen`` gives the factor of a width
-        that is not a parameter, once this is known.
+        definite, so that its trace is the energy of all. ``widen`` judges a width that is not a
+        parameter, once this is known.
         """
         self.landmark_indices_ = kernels.choose_landmarks(X.shape[0], self.n_landmarks, rng)
         if self.kernel == "precomputed":
@@ -254,9 +254,9 @@ class KernelFeatures(MeasuredByKernel):
         try:
             # Numbers out of range are found by what they lead to, and named.
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                self._find_width(X, weights)
+                judging = self._find_width(X, weights, None if widen is None else widen.rows)
                 if widen is not None:
-                    self.gamma_ *= widen(self._kernel())
+                    self.gamma_ *= widen.factor(self._kernel(), judging)
                 found = self._find(X, most if self.kernel in DEFINITE else None, weights)
         except NumericalError as error:
             raise ValueError(f"X cannot be used with kernel == {self.kernel!r}: {error}") from error
@@ -265,17 +265,21 @@ class KernelFeatures(MeasuredByKernel):
             self.energies_ = found.energies
         return found
 
-    def _find_width(self, X, weights):
-        """The landmarks, and the width of the kernel."""
+    def _find_width(self, X, weights, beside=None):
+        """The landmarks and the width of the kernel; returns the rows beside, read with them."""
         index = self.landmark_indices_
         elsewhere = isinstance(X, Data) and X.is_elsewhere
         if isinstance(X, Data) and not elsewhere and self.kernel == "rbf" and self.gamma is None:
-            self.landmarks_, self.gamma_ = kernels.landmarks_and_gamma(X, index, weights)
-        elif self.kernel != "precomputed":
+            every = index if beside is None else np.union1d(index, beside)
+            rows, self.gamma_ = kernels.landmarks_and_gamma(X, every, weights)
+            self.landmarks_ = rows[np.searchsorted(every, index)]
+            return None if beside is None else rows[np.searchsorted(every, beside)]
+        if self.kernel != "precomputed":
             self.landmarks_ = take_rows(X, index)
-        if self.kernel in WITH_GAMMA and not hasattr(self, "gamma_"):
-            rows = weighted(X, weights)
-            self.gamma_ = float(self.gamma or kernels.default_gamma(self.kernel, rows))
+        if self.kernel in WITH_GAMMA:
+            counted = weighted(X, weights)
+            self.gamma_ = float(self.gamma or kernels.default_gamma(self.kernel, counted))
+        return None if beside is None else take_rows(X, beside)
 
     def _find(self, X, most, weights):
         """The features by the kernel at its width."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +20,6 @@ from gnomon.estimators._door import (
     in_memory_by_rows,
     read_data,
     repeatable,
-    take_rows,
 )
 from gnomon.estimators._fit import IterativeFit
 from gnomon.estimators._predict import ClassHead, PredictsOutputs
@@ -266,7 +265,7 @@ class KernelSPPCA(
             problem, _ = self._joined(problem, n, links, sample_index, settings)
         problem = problem._replace(X=self._filled(problem.X))
         most = None if self.supervision == "likelihood" else n_directions(q)
-        widen = partial(_best_power, problem) if self._chooses_width(problem) else None
+        widen = _widening(problem) if self._chooses_width(problem) else None
         learnt = features._learn(problem.X, rng, most, problem.weights, widen)
         fit = self._fit_strength if most else self._fit_likelihood
         fit(features, learnt, problem, settings, coding)
@@ -593,12 +592,22 @@ class KernelSPPCA(
         return total
 
 
-def _best_power(problem, kernel):
-    """By which factor the width of the kernel is multiplied, for the labelled rows of a problem."""
+class Widening(NamedTuple):
+    """Numbers of labelled rows that judge a width, and the factor on it that they ask for."""
+
+    rows: np.ndarray
+    factor: Callable[..., float]
+
+
+def _widening(problem):
+    """What judges the width of the kernel of a problem; None where there are too few labels."""
     rows = left_out.judging_rows(problem.labels)
-    if not len(rows):
-        return 1.0
-    some = as_data(take_rows(problem.X, rows))
+    return Widening(rows, partial(_best_power, problem, rows)) if len(rows) else None
+
+
+def _best_power(problem, rows, kernel, judging):
+    """By which factor the width of the kernel is multiplied, for labelled rows of a problem."""
+    some = as_data(judging)
     X = some.X if isinstance(some, Matrix) else some.as_array()
     weights = np.ones(len(rows)) if problem.weights is None else problem.weights[rows]
     known = Outputs(problem.Y, problem.observed, problem.labels).rows(rows)
