@@ -1,6 +1,7 @@
 """Rows that are not in memory: how often each model reads them, what it holds, how long it takes.
 
     python benchmarks/out_of_core.py [--quick] [--only fits sparse growth] [--folder FOLDER]
+                                     [--models WORD ...]
 
 fits      a memory map of 1,000,000 x 200 in single precision, 1000 rows labelled and all, ten
           components: seconds over those of one pass (X'X of the map), memory of the process that
@@ -9,7 +10,8 @@ fits      a memory map of 1,000,000 x 200 in single precision, 1000 rows labelle
 sparse    chunks on disk, 1,000,000 x 50,000 with 40 entries a row, SPPCA by likelihood, q = 20
 growth    seconds of SPPCA by likelihood against rows and against columns, with slopes and a plot
 
-Every figure is of a process of its own. ``--quick`` is small and writes no results.
+Every figure is of a process of its own. ``--quick`` is small and writes no results; ``--models``
+measures those whose names have one of the words, and keeps the lines of the others.
 """
 
 import argparse
@@ -173,13 +175,17 @@ def write(quick, *record):
     print("\n".join([title, *(" | ".join(map(str, row)) for row in [header, *rows])]))
 
 
-def fits(folder, quick):
-    """The table of all models."""
+def fits(folder, quick, words=("",)):
+    """The table of all models; lines of models whose names have none of the words are kept."""
     n, d = (100_000, 50) if quick else (1_000_000, 200)
     path = make_dense(folder, n, d)
     one_pass = min(alone("fit_one", path, "", "", "")["seconds"] for _ in range(3))
+    before = [] if quick else json.loads((measure.RESULTS / "out_of_core.json").read_text())["rows"]
     found = []
     for name in MODELS:
+        if not any(word in name for word in words):
+            found += [row for row in before if row[0] == name]
+            continue
         shares = ("all",) if name in WITHOUT_LABELS else ("few", "all")
         for share in shares:
             found.append(_row(path, name, share, one_pass))
@@ -205,7 +211,7 @@ def _row(path, name, share, one_pass):
     return [*cells, f"{blocks['reads']:.1f}", f"{blocks['megabytes']:.0f}"]
 
 
-def sparse_chunks(folder, quick):
+def sparse_chunks(folder, quick, _words):
     """One line for the sparse chunks."""
     n, d, q = (40_000, 3_000, 5) if quick else (1_000_000, 50_000, 20)
     found = alone("fit_sparse", make_sparse(folder, n, d, 40), q)
@@ -216,7 +222,7 @@ def sparse_chunks(folder, quick):
     write(quick, "out_of_core_sparse", title, header, [cells])
 
 
-def growth(folder, quick):
+def growth(folder, quick, _words):
     """Seconds against rows and columns, slopes, and the plot."""
     sizes = [(n, 200) for n in (100_000, 300_000, 1_000_000, 3_000_000)]
     widths = [(50_000, d) for d in (50, 150, 500, 1500, 5000)]
@@ -269,6 +275,7 @@ def main():
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--folder")
+    parser.add_argument("--models", nargs="+", default=[""])
     parser.add_argument("--one")
     options = parser.parse_args()
     if options.one:
@@ -279,7 +286,7 @@ def main():
         return
     with tempfile.TemporaryDirectory() as scratch:
         for part in options.only:
-            PARTS[part](options.folder or scratch, options.quick)
+            PARTS[part](options.folder or scratch, options.quick, options.models)
 
 
 if __name__ == "__main__":
