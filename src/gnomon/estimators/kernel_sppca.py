@@ -1,6 +1,7 @@
 """Supervised probabilistic PCA in the space of a kernel."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, NamedTuple, Self
 
@@ -28,8 +29,9 @@ from gnomon.estimators.kernel_features import KernelFeatures, MeasuredByKernel
 from gnomon.estimators.links import TakesLinks
 from gnomon.estimators.selection import ChoosesSize
 from gnomon.linalg.data import Matrix, as_data, center, has_gaps, weighted
+from gnomon.linalg.solve import one_thread
 from gnomon.models.gaussian import filling
-from gnomon.models.kernel import Mapped
+from gnomon.models.kernel import MOST_EXACT, Mapped
 from gnomon.models.sppca import fit as likelihood
 from gnomon.models.sppca import predict
 from gnomon.models.sppca.statistics import State
@@ -266,9 +268,11 @@ class KernelSPPCA(
         problem = problem._replace(X=self._filled(problem.X))
         most = None if self.supervision == "likelihood" else n_directions(q)
         widen = _widening(problem) if self._chooses_width(problem) else None
-        learnt = features._learn(problem.X, rng, most, problem.weights, widen)
         fit = self._fit_strength if most else self._fit_likelihood
-        fit(features, learnt, problem, settings, coding)
+        # Hundreds of products of this size: waking other threads takes longer than most of them.
+        with one_thread if n <= MOST_EXACT else nullcontext():
+            learnt = features._learn(problem.X, rng, most, problem.weights, widen)
+            fit(features, learnt, problem, settings, coding)
         return self
 
     def fit_transform(
