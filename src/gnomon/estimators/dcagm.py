@@ -51,6 +51,7 @@ from gnomon.estimators.chunks import doubtful_labels, warn_of_wrong_members
 from gnomon.estimators.links import read_links
 from gnomon.estimators.selection import ChoosesSize
 from gnomon.linalg.data import Data, as_data, has_gaps
+from gnomon.linalg.solve import one_thread
 from gnomon.linalg.standardize import standardize
 from gnomon.models.dcagm import fit as dcagm
 from gnomon.models.dcagm import gaps
@@ -516,6 +517,7 @@ class DCAGM(
     def _on_axes(self, X):
         return np.asarray(as_data(X).less_mean(self.mean_.astype(X.dtype)) @ self.components_.T)
 
+    @one_thread
     def _keep_head(self, X, labels, weights):
         """The head of the map, but for the paper's objective."""
         self.class_head_ = None
