@@ -3,7 +3,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 
-from gnomon.linalg.blocks import Blocks, from_loaders
+from gnomon.linalg.blocks import Blocks
 from gnomon.linalg.data import Centered, Matrix, Weighted, as_data, center
 
 n, d = 40, 7
@@ -186,13 +186,3 @@ def test_the_gram_matrix_of_some_centred_rows_is_about_the_mean_of_all(rng):
     _, centred = center(Matrix(X))
     rows = X[:15] - X.mean(axis=0)
     assert_allclose(centred.rows(np.arange(15)).gram(), rows.T @ rows)
-
-
-def test_rows_of_a_memory_map_or_of_loaders_are_not_in_memory(tmp_path):
-    rows = np.random.default_rng(0).normal(size=(20, 3))
-    np.save(tmp_path / "rows.npy", rows)
-    mapped = np.asarray(np.load(tmp_path / "rows.npy", mmap_mode="r"))[2:]
-    inside = Matrix(rows), Matrix(sparse.csr_array(rows)), Matrix(rows).less_mean(rows[0])
-    outside = Matrix(mapped), Matrix(mapped).less_mean(rows[0]), from_loaders([lambda: rows])
-    assert all(each.is_in_memory for each in inside)
-    assert not any(each.is_in_memory for each in outside)

@@ -113,12 +113,6 @@ class Data(LinearOperator):
         """Whether what there is one of for every row had better stay where the rows are."""
         return False
 
-    @property
-    def is_in_memory(self) -> bool:
-        """Whether products read nothing from a disk or from other machines."""
-        rows = getattr(self, "X", None)
-        return isinstance(rows, Data) and rows.is_in_memory
-
     def normal_product(self, B) -> np.ndarray:
         """X'(X B) (d, k), in one pass where rows are elsewhere."""
         # The bare products: what SciPy wraps around them costs more than small ones.
@@ -201,10 +195,6 @@ class Matrix(Data):
         self.X = X
         # Asked for by the mean and again by moments: a pass over the rows.
         self._sums: np.ndarray | None = None
-
-    @property
-    def is_in_memory(self):
-        return self._stored_sparse or not _is_mapped(self.X)
 
     @property
     def is_sparse(self):
@@ -454,15 +444,6 @@ class Weighted(Data):
 
     def _rmatmat(self, Z):
         return self.X.T @ (Z.astype(self.dtype, copy=False) * self._roots)
-
-
-def _is_mapped(X):
-    """Whether an array is part of a memory map."""
-    while isinstance(X, np.ndarray):
-        if isinstance(X, np.memmap):
-            return True
-        X = X.base
-    return False
 
 
 def center(X: Data) -> tuple[np.ndarray, Data]:

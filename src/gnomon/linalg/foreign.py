@@ -71,10 +71,6 @@ class Foreign(Data):
         self.X, self.mean, self.units = X, mean, units
         self.weights = None if weights is None else np.asarray(weights, dtype=float)
 
-    @property
-    def is_in_memory(self):
-        return True
-
     def less_mean(self, mean):
         mean = mean if self.units is None else _over(mean, self.units)
         mean = mean if self.mean is None else self.mean + mean
