@@ -371,7 +371,6 @@ def _unsupervised():
 
 def _with_labels():
     rank, rivals = ranks_of_dcagm(), ("LDA+RCA", "NCA", "LDA", "PCA")
-    bsdr = rows("bsdr_speed_large")['BSDR(9, prior="column") on the same, 15 steps'][1]
     yield (
         "the same with 5 labels a class, by likelihood",
         f"SPPCA in {of_sppca()['text_ratio']} of the time",
@@ -383,12 +382,6 @@ def _with_labels():
         f"SDCA-GM {rank['SDCA-GM']}, DCA-GM {rank['DCA-GM']}",
         ", ".join(f"{name} {rank[name]}" for name in sorted(rivals, key=rank.get)),
         "dcagm_accuracy",
-    )
-    yield (
-        "60,000 x 784, ten classes, nine dimensions",
-        f"BSDR in {bsdr.split()[0]} times the time",
-        "LogisticRegression(max_iter=100)",
-        "bsdr_speed_large",
     )
 
 
