@@ -104,7 +104,9 @@ UNSOUND = {"indices": (10**6, -1), "indptr": (10**6, -1)}
 @pytest.mark.parametrize("backed", [None, "r"])
 @pytest.mark.parametrize("form", [sparse.csr_matrix, sparse.csc_matrix])
 @pytest.mark.parametrize("part, value", [(p, v) for p, vs in UNSOUND.items() for v in vs])
-def test_a_file_with_indices_beyond_its_matrix_is_refused(cells, part, value, form, backed, tmp_path):
+def test_a_file_with_indices_beyond_its_matrix_is_refused(
+    cells, part, value, form, backed, tmp_path
+):
     h5py = pytest.importorskip("h5py")
     cells.X = form(cells.X)
     cells.write_h5ad(tmp_path / "cells.h5ad")

@@ -159,14 +159,14 @@ def _reader(data, start, columns):
     return lambda: _sound(data.X[start : start + CELLS_AT_ONCE])[:, columns]
 
 
-def _sound(X):
-    """X, if its indices lie within it: SciPy's loops trust those of a file that may be wrong."""
-    if sparse.issparse(X) and hasattr(X, "check_format"):
+def _sound(matrix):
+    """The same, if indices lie within it: SciPy's loops trust those of a file."""
+    if sparse.issparse(matrix) and hasattr(matrix, "check_format"):
         try:
-            X.check_format(full_check=True)
+            matrix.check_format(full_check=True)
         except ValueError as error:
             raise ValueError(f"data holds a sparse matrix that is not sound: {error}") from error
-    return X
+    return matrix
 
 
 def _outputs(column, unlabelled):
