@@ -69,7 +69,7 @@ def test_without_links_it_is_ppca(linked, relation, share):
 
 def test_the_maximum_of_the_learnt_model_is_climbed_without_a_fall(linked):
     X, A = linked
-    found = fit(Problem(X, A), settings("learnt", tol=1e-8), iterate)
+    found = fit(Problem(X, A), settings("learnt", tol=1e-8, max_iter=2000), iterate)
     assert found.links_used and found.run.converged
     assert np.diff(found.run.objective).min() > -1e-7 * abs(found.run.objective[-1])
     assert found.gain > found.permuted_gain + 20
