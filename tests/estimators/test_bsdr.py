@@ -525,3 +525,10 @@ def test_variational_fits_have_no_draws(wine):
     X, y = wine
     with pytest.raises(ValueError, match="inference == 'variational'; to_arviz needs 'gibbs'"):
         fit(X, y, max_iter=3).to_arviz()
+
+
+def test_rows_without_a_label_are_told_at_the_line_of_the_fit():
+    X, y = load_iris(return_X_y=True)
+    with pytest.warns(UserWarning, match="no label for 10 of 150 rows") as told:
+        BSDR().fit(X, np.where(np.arange(150) < 10, -1, y))
+    assert told[0].filename == __file__

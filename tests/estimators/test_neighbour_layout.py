@@ -8,6 +8,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gnomon import PPCA, SPPCA, NeighbourLayout
+from gnomon.estimators import neighbour_layout
 
 
 @parametrize_with_checks([NeighbourLayout(), NeighbourLayout(5.0, max_rows=20)])
@@ -151,3 +152,19 @@ def test_the_spread_is_the_covariance_of_the_draws(monkeypatch, rng):
     half = np.random.default_rng(0).standard_normal((10, 3))
     expected = np.cov(2 * np.vstack([half, -half]).T)[:2, :2]
     assert_allclose(layout.covariance(np.zeros((1, 3)), 4 * np.eye(3)), [expected])
+
+
+def test_few_rows_have_a_perplexity_that_they_can_have(rng, monkeypatch):
+    asked = []
+
+    class Laid:
+        def __init__(self, *_, perplexity, **__):
+            asked.append(perplexity)
+
+        def fit_transform(self, rows):
+            return rows[:, :2]
+
+    monkeypatch.setattr(neighbour_layout, "TSNE", Laid)
+    for n in (10, 40, 1000):
+        neighbour_layout._laid_out(rng.normal(size=(n, 3)), 30)
+    assert asked == [3.0, 5.0, 30]

@@ -4,7 +4,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from gnomon import SPPCA, KernelSPPCA
-from gnomon.estimators import as_array, as_floats, kind_of, labelled_rows, permuted_labels
+from gnomon.estimators import _targets, as_array, as_floats, kind_of, labelled_rows, permuted_labels
 from gnomon.estimators._targets import (
     contrasts,
     decode_covariance,
@@ -514,3 +514,11 @@ def test_parts_that_mean_something_else_are_refused(rng):
     model = SPPCA(1, supervision="likelihood").partial_fit(X, X[:, :2])
     with pytest.raises(ValueError, match="y has 1 output; accepted are 2"):
         model.partial_fit(X, X[:, 0])
+
+
+def test_an_output_that_does_not_vary_has_its_value_and_a_unit_of_one():
+    """Also about a mean that is not its own."""
+    values = np.column_stack([np.full(5, 5.0), np.arange(5.0)])
+    center, scale = _targets._units(values, np.ones((5, 2), dtype=bool), None, np.zeros(2))
+    assert_allclose(center, [5.0, 0.0])
+    assert_allclose(scale, [1.0, np.sqrt(6)])

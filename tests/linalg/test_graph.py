@@ -173,3 +173,19 @@ def test_one_step_is_the_function_at_the_quotient_of_rayleigh(S, rng):
     space = graph.lanczos(S, B, 1)
     theta = np.sum(B * (S @ B), axis=0) / np.sum(B**2, axis=0)
     assert_allclose(graph.apply(space, np.exp(space.theta)), B * np.exp(theta))
+
+
+def test_a_path_of_three_nodes_has_one_eigenpair_beside_the_first(rng):
+    A = sparse.csr_array(np.array([[0.0, 1, 0], [1, 0, 1], [0, 1, 0]]))
+    S, top = graph.normalized(A), graph.component_basis(A)
+    values, vectors = graph._next_eigenpairs(S, top, rng)
+    assert_allclose(values, np.linalg.eigvalsh(S.toarray())[-2:-1], atol=1e-3)
+    assert vectors.shape == (3, 1)
+
+
+def test_eigenvalues_without_weight_are_left_out():
+    theta, weights = np.linspace(0, 1, 4 * graph.N_MERGED), np.ones(4 * graph.N_MERGED)
+    weights[:8] = 0.0
+    centres, total = graph._merge(theta, weights)
+    assert len(centres) == len(total) == graph.N_MERGED - 2
+    assert_allclose(centres @ total, theta @ weights)

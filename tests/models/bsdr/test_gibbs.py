@@ -280,6 +280,8 @@ def test_turned_draws_are_kept_alike(rng):
     assert_allclose(two.P, one.P, atol=1e-10)
     assert_allclose(two.V, one.V, atol=1e-10)
     assert_allclose(two.score_spread, one.score_spread, atol=1e-10)
+    small = gibbs.keep(state._replace(B=1e-3 * state.B), model, reference)
+    assert_allclose(small.score_spread, 1e-3 * one.score_spread, rtol=1e-6)
 
 
 def test_chain_agrees_with_the_variational_mean_on_easy_data(rng):

@@ -1,12 +1,13 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import sparse
 from scipy.special import ndtr
 from sklearn.datasets import load_wine
 
 from gnomon import MultinomialProbit
 from gnomon.inference.loop import iterate
-from gnomon.linalg.data import Matrix
+from gnomon.linalg.data import Matrix, as_data
 from gnomon.models.bsdr import multinomial
 from gnomon.models.bsdr.factors import Gamma, Priors, kl, make_model
 from gnomon.models.bsdr.inputs import gram_or_dual_ridge, spectral_ridge
@@ -101,3 +102,10 @@ def test_weight_priors_hold_weights_and_biases(rng):
     assert np.abs(strict.bias).max() < 1e-3
     free = multinomial.fit(problem, settings(), iterate)
     assert_allclose(ndtr((free.bias[1] - free.bias[0]) / np.sqrt(2)), 5 / 6, atol=0.02)
+
+
+def test_only_wide_sparse_rows_share_precisions():
+    shapes = {(5, 9): "column", (9, 5): "entry", (9, 9): "entry"}
+    for shape, kind in shapes.items():
+        assert multinomial.choose_prior(as_data(sparse.csr_array(np.eye(*shape))), "auto") == kind
+        assert multinomial.choose_prior(Matrix(np.ones(shape)), "auto") == "entry"

@@ -43,3 +43,9 @@ def test_numbers_are_their_own_scores(rng):
     assert outputs.scores(None) == (Y, 0.0)
     assert outputs.draw(None, rng) is Y
     assert outputs.n_outputs == 2
+
+
+def test_numbers_start_with_columns_whose_products_are_means(rng):
+    Y = rng.normal(size=(50, 3))
+    columns = NumberOutputs(Y).start_columns()
+    assert_allclose(columns.T @ columns, Y.T @ Y / 50)

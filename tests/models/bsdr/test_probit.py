@@ -226,3 +226,9 @@ def test_hazard_is_the_derivative_of_log_cdf():
     h = 1e-5
     slope = (norm.logcdf(A + h) - norm.logcdf(A - h)) / (2 * h)
     assert_allclose(hazard(A), slope, rtol=1e-6, atol=1e-12)
+
+
+def test_probabilities_on_one_grid_do_not_depend_on_the_unit(rng):
+    m, s = rng.normal(size=(4, 10)), rng.uniform(1, 3, size=(4, 10))
+    expected = probit._on_one_grid(m, s)
+    assert_allclose(probit._on_one_grid(0.01 * m, 0.01 * s), expected, rtol=1e-9)

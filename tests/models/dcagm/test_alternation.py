@@ -1,5 +1,7 @@
 """DCA-GM against brute force, finite differences, and the printed forms that fail."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -386,3 +388,14 @@ def test_line_search_goes_on_while_the_function_rises():
 def test_a_step_rises_enough_if_its_value_is_finite_and_higher(value, rises):
     start = alternation.Point(0.0, 1.0, 2.0)
     assert alternation._rises_enough(alternation.Point(0.5, value, 0.0), start) == rises
+
+
+def test_rows_elsewhere_add_to_value_and_slope(rng):
+    P, by_K = rng.standard_normal((4, 2)), np.eye(2)
+    others = SimpleNamespace(
+        covariance=2 * np.eye(4), gradient=np.ones((4, 2)), value=lambda P: float(P.sum())
+    )
+    before = alternation.Slope(1.5, np.zeros((3, 2)), np.zeros((4, 2)))
+    found = alternation._with_others(before, P, by_K, others)
+    assert_allclose(found.value, 1.5 + P.sum())
+    assert_allclose(found.by_P, 4 * P + 1)

@@ -134,3 +134,15 @@ def test_chance_changes_the_start_and_the_first_has_none(sample):
     assert_array_equal(first, second)
     other = start.start(sample, rows, model, np.random.default_rng(0)).P
     assert np.abs(other - first).max() > 0.01
+
+
+def test_means_on_a_line_have_one_direction(rng):
+    y = np.arange(120) % 4
+    X = np.zeros((120, 3))
+    X[:, 0] = y + 0.1 * rng.standard_normal(120)
+    groups = Groups(y, np.ones(120), 4)
+    assert start.discriminant_directions(Matrix(X - X.mean(axis=0)), groups, 3, 0.1).shape == (3, 1)
+
+
+def test_no_rows_have_no_clusters():
+    assert start.clusters(np.zeros((0, 2)), np.zeros(0), 3).shape == (0,)

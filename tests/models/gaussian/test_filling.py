@@ -121,3 +121,17 @@ def test_of_very_many_rows_every_so_manieth_is_learnt_from(rows, monkeypatch, ga
     found = filling.learn(X, weights)
     assert_allclose(found.mean, expected.mean)
     assert_allclose(found.W, expected.W)
+
+
+def test_units_are_means_and_deviations_of_what_is_seen(rng):
+    X = 100 + rng.normal(size=(30, 4))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    mean, sd = filling._units(X, np.ones(30))
+    assert_allclose(mean, np.nanmean(X, axis=0))
+    assert_allclose(sd, np.nanstd(X, axis=0))
+
+
+def test_one_axis_that_is_left_is_the_noise(rng):
+    U = rng.normal(size=(40, 5)) * np.arange(1, 6)
+    _, _, noise = filling._complete(U, np.ones(40), 4)
+    assert_allclose(noise, np.linalg.eigvalsh(U.T @ U / 40)[0])

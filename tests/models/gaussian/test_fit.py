@@ -95,3 +95,13 @@ def test_rows_without_variation_are_refused():
 def test_the_total_variance_is_that_of_the_model_with_gaps_too(X, q):
     found = fit(Problem(remove_entries(X, 0.2)), settings(q), iterate)
     assert_allclose(found.total, np.trace(covariance(*found.view)))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1])
+def test_the_total_variance_of_a_fit_with_a_prior_is_that_of_its_covariance(share):
+    X = make_subspace(80, 6, 2, noise_variance=0.5, random_state=0).X
+    X = remove_entries(X, share) if share else X
+    rng = np.random.default_rng(0)
+    found = fit(Problem(X), Settings("auto", "auto", 200, 1e-8, rng, "ard"), iterate)
+    # The prior shrinks what rows have along the axes.
+    assert_allclose(found.total, np.trace(covariance(*found.view)), rtol=1e-9 if share else 0.1)

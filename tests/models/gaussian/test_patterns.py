@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -72,3 +74,20 @@ def test_a_pattern_of_many_rows_is_seen_in_parts(rows, rng):
     assert_array_equal(np.concatenate(seen), np.arange(rows))
     alone = patterns.group_rows(X[-1:], np.zeros(d, dtype=int), shift=np.zeros(d))
     assert_allclose(gaps.log_density(state, data)[-1:], gaps.log_density(state, alone))
+
+
+def test_columns_without_a_value_are_named():
+    with pytest.raises(ValueError, match="no observed value in column 1, 3;"):
+        patterns._check_counts(np.array([3.0, 0, 2, 0]))
+
+
+def test_equal_patterns_of_many_columns_are_together(rng):
+    """Many sets in the first 64 columns, two beyond: words must not run into each other."""
+    mask = np.ones((200, 70), dtype=bool)
+    mask[:, :6] = (np.arange(200)[:, None] // 2) >> np.arange(6) & 1
+    mask[:, 66] = np.arange(200) % 2
+    mask = mask[rng.permutation(200)]
+    order, starts = patterns._sorted_by_pattern(mask)
+    assert len(starts) - 1 == len(np.unique(mask, axis=0))
+    for start, stop in pairwise(starts):
+        assert np.all(mask[order[start:stop]] == mask[order[start]])

@@ -85,3 +85,13 @@ def test_complete_rows_have_the_closed_form_at_once(rows):
     again, value = missing.step(start, whole)
     assert_allclose(again.view.W @ again.view.W.T, start.view.W @ start.view.W.T, atol=1e-9)
     assert_allclose(value, log_density(whole, start.mean, start.view), rtol=1e-9)
+
+
+def test_the_tolerance_is_for_each_observed_entry(rng):
+    X = rng.normal(size=(6, 4))
+    filled = X.copy()
+    X[[0, 1, 5], [2, 0, 3]] = np.nan
+    limits = missing.maximise(
+        X, np.eye(6), filled, 1, lambda method, **limits: limits, max_iter=5, tol=2.0
+    )
+    assert limits == {"max_iter": 5, "tol": 2.0 * (24 - 3)}

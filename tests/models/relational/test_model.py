@@ -40,6 +40,11 @@ def test_gradient_of_the_profile_equals_differences(state, data, rng):
             rng.normal(size=1 + 3 * 2),
         )
         assert error < 1e-5
+    # Noise so high that own axes are below it, which gives their terms a slope.
+    high = np.append(np.log(stats.own.max()), np.zeros(6))
+    assert model._own_terms(stats.own, len(stats.coordinates), np.exp(high[0]))[1] != 0
+    parts = (lambda x, i=i: model._profile(x, stats, 5)[i] for i in (0, 1))
+    assert check_grad(*parts, high) < 1e-5
 
 
 def test_variances_are_a_maximum(state, data, rng):

@@ -294,3 +294,10 @@ def test_erratum_rotation_needs_the_noise_levels(gappy):
     right = state.W.T @ state.W / state.sigma2 + state.W_y.T @ state.W_y / state.sigma2_y[0]
     assert abs(right[0, 1]) < 1e-8 * right[0, 0]
     assert abs(printed[0, 1]) > 1e-4 * printed[0, 0]
+
+
+def test_one_axis_that_is_left_is_the_noise_of_the_start(rng):
+    X, Y = rng.normal(size=(40, 4)) * np.arange(1, 5), rng.normal(size=(40, 2))
+    stats, _ = statistics(X, Y, np.ones(Y.shape, dtype=bool))
+    least = np.linalg.eigvalsh(np.cov(X.T, bias=True))[0]
+    assert_allclose(em.init(stats, 3, rule(stats)).sigma2, least)

@@ -290,3 +290,8 @@ def test_labels_are_used_where_they_can_be_found_or_do_clearly_better(loss, find
     losses, errors = np.array([0.0, loss]), np.array([0.0, 0.01 if finds_labels else 1.0])
     found = choices._first_choice(contest, losses, errors, np.zeros(2), finds_labels)
     assert found.s == candidates[chosen].s
+
+
+def test_nobody_has_no_votes():
+    shares = choices.vote_shares(np.zeros((5, 0)), np.zeros((0, 3)), np.zeros(0, dtype=int))
+    assert shares.shape == (0, 3)
