@@ -518,7 +518,7 @@ def test_parts_that_mean_something_else_are_refused(rng):
 
 def test_an_output_that_does_not_vary_has_its_value_and_a_unit_of_one():
     """Also about a mean that is not its own."""
-    values = np.column_stack([np.full(5, 5.0), np.arange(5.0)])
-    center, scale = _targets._units(values, np.ones((5, 2), dtype=bool), None, np.zeros(2))
-    assert_allclose(center, [5.0, 0.0])
-    assert_allclose(scale, [1.0, np.sqrt(6)])
+    values = np.column_stack([np.full(5, 5.0), np.arange(5.0), 7 + 0.1 * np.arange(5)])
+    center, scale = _targets._units(values, np.ones((5, 3), dtype=bool), None, np.zeros(3))
+    assert_allclose(center, [5.0, 0.0, 0.0])
+    assert_allclose(scale, [1.0, np.sqrt(6), np.sqrt(np.mean(values[:, 2] ** 2))])
