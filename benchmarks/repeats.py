@@ -109,17 +109,19 @@ def main():
     seeds = range(options.first, options.first + options.runs)
     for folder in options.folders:
         found = repeat([f"tests/{folder}"], seeds, options.out, options.same_seeds)
-        note(folder, options.runs, *found)
+        note(folder, options, *found)
 
 
-def note(what, runs, failed, count):
+def note(what, options, failed, count):
     """Keep what was found of some tests beside what is known of others."""
     import measure
 
     path = measure.RESULTS / "repeats.json"
     record = json.loads(path.read_text()) if path.exists() else {"parts": []}
     parts = {part["what"]: part for part in record["parts"]}
-    parts[what] = {"what": what, "runs": runs, "tests": count, "failed": failed}
+    seeds = "of hypothesis" if options.same_seeds else "all"
+    parts[what] = {"what": what, "seeds": seeds, "runs": options.runs, "tests": count}
+    parts[what]["failed"] = failed
     record = {"machine": measure.machine(), "parts": [parts[key] for key in sorted(parts)]}
     path.write_text(json.dumps(record, indent=1) + "\n")
 

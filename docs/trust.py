@@ -269,9 +269,13 @@ def repeats():
     title, found = "## Do tests fail by chance?\n\n", read("repeats")
     if found is None:
         return title + NOT_RUN.format("benchmarks/repeats.py")
-    rows = [(one["what"], one["runs"], one["tests"], len(one["failed"])) for one in found["parts"]]
-    table_of = table(("tests", "runs", "tests in a run", "tests that ever failed"), rows)
-    told = "Every run has a seed of its own for hypothesis, and the tests in an order of its own."
+    rows = [
+        (one["what"], one["seeds"], one["runs"], one["tests"], len(one["failed"]))
+        for one in found["parts"]
+    ]
+    names = ("tests", "other seeds", "runs", "tests in a run", "tests that ever failed")
+    table_of = table(names, rows)
+    told = "Every run has seeds of its own, and the tests in an order of its own."
     failed = [f"- `{name}`" for one in found["parts"] for name in one["failed"]]
     listed = "\n\nFailed at least once:\n\n" + "\n".join(failed) if failed else ""
     return (
