@@ -101,7 +101,9 @@ class Blocks(Data):
     def reduced(self, function, *of_rows, join=add):
         # A part is read once, however often the function goes over it.
         found = (
-            function(part.fetched(), *(None if of is None else of[start:stop] for of in of_rows))
+            part.fetched().reduced(
+                function, *(None if of is None else of[start:stop] for of in of_rows), join=join
+            )
             for part, (start, stop) in zip(self.parts, pairwise(self._starts), strict=True)
         )
         return reduce(join, found)

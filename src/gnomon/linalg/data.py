@@ -386,7 +386,9 @@ class Scaled(Data):
 
     def dense_blocks(self):
         for block in self.X.dense_blocks():
-            yield block * self.factors
+            # Centred rows are a copy already.
+            out = block if isinstance(self.X, Centered) else None
+            yield np.multiply(block, self.factors, out=out)
 
     def fetched(self):
         return Scaled(self.X.fetched(), self.factors)
