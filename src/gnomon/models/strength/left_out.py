@@ -58,6 +58,7 @@ def clearly_best(views, known: Outputs, weights) -> int:
     return best if mean > least else 0
 
 
+@one_thread
 def best_power(K, known: Outputs, weights) -> float:
     """The power of the kernel K (m, m) of labelled rows that finds their classes best."""
     views = [coordinates_of(K**power) for power in POWERS]
