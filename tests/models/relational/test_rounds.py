@@ -101,6 +101,14 @@ def test_every_row_is_held_out_once(task):
     assert all(fold.data.X.shape[0] == 96 for fold in folds)
 
 
+def test_folds_do_not_depend_on_the_signs_of_axes(task):
+    held_out = []
+    for axes in (task.axes, -task.axes):
+        turned = task._replace(axes=axes, rng=np.random.default_rng(0))
+        held_out.append([f.held_out.rows for f in rounds._folds(turned, rounds.smoothest_first)])
+    assert_allclose(*held_out)
+
+
 def test_rounds_until_the_likelihood_is_high_enough():
     run = SimpleNamespace(objective=[-9.0, -5.0, -1.0, 2.0])
     assert rounds.rounds_above(-4.0, run) == 2

@@ -258,11 +258,11 @@ def choose(task: Task, start_axes, least: int) -> Rounds:
 def _folds(task, start_axes) -> Iterator[Fold]:
     """Every row is held out once, or some are where there are many.
 
-    Folds follow the order of the rows along the first axis, so that they do not depend on
-    the order of the nodes.
+    Folds follow the distances of the rows from their mean, so that they depend neither on the
+    order of the nodes nor on the axes.
     """
     n, rng = task.X.shape[0], task.rng
-    ranks = np.argsort(np.argsort((task.data.X @ task.axes[:, :1])[:, 0]))
+    ranks = np.argsort(np.argsort(task.data.X.row_squared_norms()))
     number = (rng.permutation(n) % FOLDS)[ranks]
     S = normalized(task.A).astype(task.X.dtype)
     for fold in range(min(FOLDS, math.ceil(FOLDS * HELD_OUT / n))):
