@@ -18,6 +18,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
 
 import calibration
 import supervision_sets as sets
@@ -37,6 +38,7 @@ WRONG = 0.2
 # each, and how many principal components in the place of the columns. Labels of each class, and
 # the most columns that are taken as they are.
 FEW, WIDEST = 4, 300
+WAYS = (True, False, "auto")
 IN_UNITS = {
     "usps": ("usps", 500, 50),
     "digits": ("digits", 500, 30),
@@ -266,14 +268,14 @@ def standardize(seeds):
     table = []
     for name, (source, most, size) in IN_UNITS.items():
         X, y = _as_measured(source, most)
-        ways = {f"{size} principal components": PCA(size, random_state=0).fit_transform(X)}
+        ways = {f"{size} principal components": size}
         if X.shape[1] <= WIDEST:
-            ways = {f"{X.shape[1]} columns": X} | ways
-        for way, columns in ways.items():
-            found = np.mean([_in_units(columns, y, seed) for seed in seeds], axis=0)
+            ways = {f"{X.shape[1]} columns": None} | ways
+        for way, size in ways.items():
+            found = np.mean([_in_units(X, y, size, seed) for seed in seeds], axis=0)
             table.append([f"{name}, {way}", *(f"{accuracy:.3f}" for accuracy in found)])
             print(table[-1], flush=True)
-    heads = ["DCAGM, True", "DCAGM, False", 'DCAGM, "auto"', "BSDR, True", "BSDR, False"]
+    heads = [f"{model}, {way!r}" for model in ("DCAGM", "BSDR") for way in WAYS]
     return f"Accuracy with {FEW} labels a class by standardize", ["set, columns", *heads], table
 
 
@@ -291,14 +293,20 @@ def _as_measured(source, most):
     return X[:, X.std(axis=0) > 0], np.unique(y[rows], return_inverse=True)[1]
 
 
-def _in_units(X, y, seed):
+def _in_units(X, y, size, seed):
+    """Of columns, or of so many principal components of the rows that a model is fitted to."""
     known = calibration.draw(y, FEW, np.random.default_rng(seed))
     few, hidden = np.flatnonzero(known >= 0), np.flatnonzero(known < 0)
-    ways = (True, False, "auto")
-    models = [DCAGM(5, standardize=way, random_state=0).fit(X, known) for way in ways]
     quick = {"n_init": 1, "max_iter": 50, "random_state": 0}
-    models += [BSDR(5, standardize=way, **quick).fit(X[few], y[few]) for way in ways[:2]]
-    return [model.score(X[hidden], y[hidden]) for model in models]
+
+    def score(model, rows, codes):
+        if size is not None:
+            model = make_pipeline(PCA(min(size, len(rows) - 1), random_state=0), model)
+        return model.fit(X[rows], codes).score(X[hidden], y[hidden])
+
+    everyone = np.arange(len(y))
+    found = [score(DCAGM(5, standardize=w, random_state=0), everyone, known) for w in WAYS]
+    return found + [score(BSDR(5, standardize=w, **quick), few, y[few]) for w in WAYS]
 
 
 PARTS = {

@@ -189,7 +189,8 @@ def write_tables(kept):
     )
     title = "Error of the nearest labelled row"
     if new_maps:
-        by_task("maps", f"{title} on maps of {SIZE} dimensions", MAPS, maps, of_maps)
+        title_of_maps = f"{title} on maps of {SIZE} dimensions, and that of predictions"
+        by_task("maps", title_of_maps, (*MAPS, *PREDICTED), maps, of_maps)
     if new_pictures:
         by_task("pictures", f"{title} in the plane", PICTURES, pictures, of_pictures)
     both = {key: maps[key] | pictures[key] for key in maps}

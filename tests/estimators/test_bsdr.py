@@ -321,7 +321,7 @@ def test_pickle_and_clone(wine):
         ({"proba": "full"}, "proba == 'full'"),
         ({"n_init": 0}, "n_init == 0"),
         ({"prior": "row", "n_components": "auto"}, "prior == 'row' with n_components"),
-        ({"standardize": "yes"}, "standardize == 'yes'; accepted are True, False"),
+        ({"standardize": "yes"}, "standardize == 'yes'; accepted are 'auto', True, False"),
         ({"callback": print, "random_state": -1}, "random_state == -1; accepted"),
         ({"callback": []}, r"callback == \[\]; accepted are None and a function"),
     ],

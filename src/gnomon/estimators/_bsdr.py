@@ -128,7 +128,7 @@ class BayesianReduction(
             projection_prior=self._projection_prior(),
             weight_prior=read_prior("weight_prior", self.weight_prior),
             latent_noise=self._latent_noise(),
-            standardize=check_option("standardize", self.standardize, (True, False)),
+            standardize=check_option("standardize", self.standardize, ("auto", True, False)),
             n_init=None if self.n_init == "auto" else check_integer("n_init", self.n_init, low=1),
             max_iter=check_integer("max_iter", self.max_iter, low=1),
             tol=check_real("tol", self.tol, low=0),

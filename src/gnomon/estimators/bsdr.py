@@ -60,8 +60,10 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         predicts better than less in cross-validation inside training rows
         (benchmarks/bsdr_noise.py), but 0.1 for ``n_components="auto"``: with more the prior
         drops components that classes need (benchmarks/defaults.py).
-    standardize : bool, default=True
-        Whether features are divided by their standard deviations. They are always centred.
+    standardize : bool or "auto", default="auto"
+        Whether features are divided by their standard deviations. They are always centred. "auto"
+        is True but for principal components, columns of falling variance that are uncorrelated,
+        which are divided by one number.
     proba : {"plug-in", "integral"}, default="plug-in"
         Whether probabilities are those at E[z | x], or averaged over the posterior of z.
         Gibbs sampling always averages over its draws.
@@ -173,7 +175,7 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         projection_prior: str | tuple[float, float] = "auto",
         weight_prior: tuple[float, float] = (1.0, 1.0),
         latent_noise: float | str = "auto",
-        standardize: bool = True,
+        standardize: bool | str = "auto",
         proba: str = "plug-in",
         n_init: int | str = "auto",
         solver: str = "accelerated",

@@ -45,8 +45,10 @@ class BSDRRegressor(LabelledScore, RegressorMixin, BayesianReduction):
         The same for the weights and biases of the outputs, which are standardised.
     latent_noise : float, default=1.0
         Standard deviation of z around the projection of x.
-    standardize : bool, default=True
-        Whether features are divided by their standard deviations. They are always centred.
+    standardize : bool or "auto", default="auto"
+        Whether features are divided by their standard deviations. They are always centred. "auto"
+        is True but for principal components, columns of falling variance that are uncorrelated,
+        which are divided by one number.
     n_init : int or "auto", default="auto"
         Number of starts, the first by reduced-rank regression, the others random. "auto" is 5
         where n_components is below the number of outputs less one, and 1 otherwise.
@@ -119,7 +121,7 @@ class BSDRRegressor(LabelledScore, RegressorMixin, BayesianReduction):
         projection_prior: str | tuple[float, float] = "auto",
         weight_prior: tuple[float, float] = (1.0, 1.0),
         latent_noise: float = 1.0,
-        standardize: bool = True,
+        standardize: bool | str = "auto",
         n_init: int | str = "auto",
         solver: str = "accelerated",
         inference: str = "variational",

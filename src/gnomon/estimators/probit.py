@@ -41,8 +41,10 @@ class MultinomialProbit(FillsGaps, PredictsLabels, ClassifierMixin, IterativeFit
         than 1000 features and for a sparse X with more features than rows.
     weight_prior : pair of float, default=(1, 1)
         Shape and scale of the gamma priors of the precisions of weights and biases.
-    standardize : bool, default=True
-        Whether features are divided by their standard deviations. They are always centred.
+    standardize : bool or "auto", default="auto"
+        Whether features are divided by their standard deviations. They are always centred. "auto"
+        is True but for principal components, columns of falling variance that are uncorrelated,
+        which are divided by one number.
     max_iter : int, default=100
         Most accelerated steps, each of three sweeps over the factors.
     tol : float, default=1e-4
@@ -93,7 +95,7 @@ class MultinomialProbit(FillsGaps, PredictsLabels, ClassifierMixin, IterativeFit
         *,
         prior: str = "auto",
         weight_prior: tuple[float, float] = (1.0, 1.0),
-        standardize: bool = True,
+        standardize: bool | str = "auto",
         max_iter: int = 100,
         tol: float = 0.0001,
         callback: CallbackLike = None,
@@ -174,7 +176,7 @@ class MultinomialProbit(FillsGaps, PredictsLabels, ClassifierMixin, IterativeFit
         return Settings(
             prior=check_option("prior", self.prior, ("auto", "entry", "column")),
             weight_prior=read_prior("weight_prior", self.weight_prior),
-            standardize=check_option("standardize", self.standardize, (True, False)),
+            standardize=check_option("standardize", self.standardize, ("auto", True, False)),
             max_iter=check_integer("max_iter", self.max_iter, low=1),
             tol=check_real("tol", self.tol, low=0),
         )

@@ -117,6 +117,18 @@ def test_standard_units_do_not_depend_on_the_given_ones(X, rng, kind):
         assert_allclose(Z, np.asarray(ridge.X @ P), atol=1e-8 * np.abs(Z).max())
 
 
+def test_principal_components_keep_their_variances_unless_asked_for_unit_ones(X):
+    rank = min(len(X) - 1, X.shape[1])
+    U, values, _ = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)
+    U, values = U[:, :rank], values[:rank]
+    for columns, one_number in ((U * values, True), (X, False), (U[:, ::-1] * values[::-1], False)):
+        auto, unit = (
+            read_inputs(Matrix(columns), "entry", NOISE, way)[0].factors for way in ("auto", True)
+        )
+        assert (np.ptp(auto) < 1e-12 * auto[0]) == one_number
+        assert_allclose(auto, 1 / np.median(columns.std(axis=0)) if one_number else unit)
+
+
 @pytest.mark.parametrize("kind", ["entry", "column", "row"])
 def test_variances_of_loadings_and_rows_are_those_of_the_dense_inverse(X, rng, kind):
     inputs, ridge = read_inputs(Matrix(X), kind, NOISE, True)

@@ -90,7 +90,7 @@ def test_more_rounds_raise_the_trial_that_is_kept(task):
 
 def test_no_fewer_rounds_are_chosen_than_the_least(task):
     chosen = rounds.choose(task, rounds.smoothest_first, 7)
-    assert chosen.number is None or chosen.number >= 7
+    assert 7 <= chosen.number <= rounds.ROUNDS
     assert chosen.factor in rounds.FACTORS
 
 

@@ -11,6 +11,7 @@ from gnomon.models.strength.left_out import (
     finds_classes,
     judging_rows,
     left_out_losses,
+    second_is_better,
 )
 
 
@@ -30,6 +31,19 @@ def test_a_view_that_finds_rows_left_out_is_taken_and_noise_is_not(rows, rng):
     assert clearly_best([apart, noise], known, ones) == 0
     others = [rng.standard_normal((60, 3)) for _ in range(3)]
     assert clearly_best([noise, *others], known, ones) == 0
+
+
+def test_a_second_view_is_asked_for_only_where_the_first_leaves_something_to_find(rows):
+    apart, noise, known = rows
+    ones = np.ones(60)
+    assert second_is_better(iter([noise, apart]), known, ones)
+    assert not second_is_better(iter([apart, noise]), known, ones)
+
+    def views():
+        yield 1e3 * known.Y + 1e-6 * noise
+        raise AssertionError("nothing is left to find")
+
+    assert not second_is_better(views(), known, ones)
 
 
 def test_losses_are_those_of_chance_where_nothing_is_seen(rows):

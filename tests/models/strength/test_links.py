@@ -173,3 +173,23 @@ def test_many_rows_are_stood_for_by_a_sample(monkeypatch):
     found, E = links.learn_neighbours(content(X), outputs, None, np.random.default_rng(0))
     assert len(found.coordinates) == 150
     assert_allclose(links.expand(found, X, links.Place(sparse.csr_array((600, 600)), None)), E)
+
+
+def test_all_rows_are_searched_only_where_the_nearest_of_labelled_ones_help(rng, monkeypatch):
+    X, labels = clustered(rng)
+    known = np.arange(300) % 10 < 3
+    searched, nearest = [], links.graph.nearest
+
+    def counted(F, anchors, k):
+        searched.append(len(F))
+        return nearest(F, anchors, k)
+
+    monkeypatch.setattr(links.graph, "nearest", counted)
+    for classes in (labels, *(rng.permutation(labels) for _ in range(10))):
+        Y = np.where(known, 1.0 - 2 * classes, 0.0)[:, None]
+        outputs = Outputs(Y, known[:, None], np.where(known, classes, -1))
+        links.learn_neighbours(content(X), outputs, None, np.random.default_rng(0))
+    assert searched[:2] == [90, 300]
+    assert searched.count(90) == 11
+    # One step lowers the loss of random classes by chance only.
+    assert searched.count(300) < 11

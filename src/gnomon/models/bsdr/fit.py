@@ -69,7 +69,7 @@ class Settings(NamedTuple):
     weight_prior: Gamma
     latent_noise: float
     """Standard deviation of z around the projection of x."""
-    standardize: bool
+    standardize: bool | str
     n_init: int | None
     """Number of starts; None: several where up to 26 outnumber the components by two or more."""
     max_iter: int

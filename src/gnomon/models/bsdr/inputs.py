@@ -23,7 +23,7 @@ from scipy.sparse.linalg import aslinearoperator
 
 from gnomon.linalg.data import Data, row_slices
 from gnomon.linalg.solve import Cholesky, above_rounding, inverse_with_log_det
-from gnomon.linalg.standardize import column_statistics
+from gnomon.linalg.standardize import are_components, column_statistics
 from gnomon.models.gaussian.filling import Filling, deviations
 
 # Fewer samples than this share of the features make (n, n) matrices the cheaper ones.
@@ -47,16 +47,30 @@ class Inputs(NamedTuple):
     noise: float
 
 
-def read_inputs(X: Data, kind, noise, standardize):
+def read_inputs(X: Data, kind, noise, standardize: bool | str):
     """`Inputs` and the ridge for centred X in standard units, by the route for its prior."""
     columns = column_statistics(X)
     if not columns.varying.any():
         raise ValueError("X has no variation: all rows are equal; accepted are rows that differ")
-    units = columns.sd if standardize else 1.0
-    factors = np.where(columns.varying, 1.0 / np.where(columns.varying, units, 1.0), 0.0)
+    factors = np.where(columns.varying, 1.0 / _units(columns, standardize), 0.0)
     data = columns.centered.scaled(factors)
     ridge = spectral_ridge(data, noise) if kind == "column" else gram_or_dual_ridge(data, noise)
     return Inputs(ridge.route, columns.mean, factors, ridge.table, ridge.values, noise), ridge
+
+
+def _units(columns, standardize):
+    """What columns are divided by; "auto" has one number for principal components.
+
+    It is the median of their deviations: the first may be a hundred times the others, and would
+    leave nothing of these.
+    """
+    if not standardize:
+        return 1.0
+    unit, varying = np.where(columns.varying, columns.sd, 1.0), columns.varying
+    ones = np.ones(columns.centered.shape[0])
+    if standardize == "auto" and are_components(columns.centered, unit, varying, ones):
+        return np.median(unit[varying])
+    return unit
 
 
 def standard_rows(X: Data, inputs: Inputs) -> Data:

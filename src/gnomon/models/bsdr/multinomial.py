@@ -43,7 +43,7 @@ class Settings(NamedTuple):
     prior: str
     """Which weights share a precision: none ("entry"), those of a class ("column"), or "auto"."""
     weight_prior: Gamma
-    standardize: bool
+    standardize: bool | str
     max_iter: int
     tol: float
     """Per row, of the bound."""

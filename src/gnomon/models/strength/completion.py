@@ -242,7 +242,8 @@ class _Rows(NamedTuple):
 class _Sample(NamedTuple):
     """Centred rows and outputs, each scaled by the root of its balanced weight; their means.
 
-    ``unit`` is the mean squared length of a row, in which penalties are measured.
+    ``unit`` is the mean squared length of a row, in which penalties are measured, and ``total`` the
+    sum of the balanced weights.
     """
 
     F: np.ndarray
@@ -253,6 +254,7 @@ class _Sample(NamedTuple):
     weights: np.ndarray
     counts: np.ndarray
     unit: float
+    total: float
 
 
 def _by_columns(F, outputs, weights, counts, solve) -> Completion:
@@ -267,7 +269,8 @@ def _by_columns(F, outputs, weights, counts, solve) -> Completion:
         if seen.any():
             sample = _sample(_part(rows, seen, columns))
             B[:, columns], left_out, penalty[columns] = solve(sample, columns)
-            E[np.ix_(seen, columns)] = left_out
+            # An index of every entry takes longer than a small regression.
+            E[slice(None) if seen.all() else np.flatnonzero(seen)[:, None], columns] = left_out
             offset[columns] = sample.y_mean - sample.f_mean @ B[:, columns]
     return Completion(B, offset, residual_covariance(E, weights), penalty, E)
 
@@ -286,7 +289,7 @@ def _sample(rows):
     F *= roots
     unit = max(float(np.vdot(F, F)) / total, TINY)
     Y = roots * (rows.Y - y_mean)
-    return _Sample(F, Y, f_mean, y_mean, roots, rows.weights, rows.counts, unit)
+    return _Sample(F, Y, f_mean, y_mean, roots, rows.weights, rows.counts, unit, total)
 
 
 def _same_pattern(observed) -> list[np.ndarray]:
@@ -350,8 +353,10 @@ def _tuned(sample, grid, wanted):
     for rows in row_slices((n, sample.F.shape[1] + 4 * len(grid) * c)):
         U = (sample.F[rows] / root).astype(dtype) @ in_units
         leverage[:, rows] = share @ (U**2).T
-        E = Y[rows] - _products(U, fitted)
-        E /= _left_out_scale(sample, leverage[:, rows], rows)[..., None]
+        scale = _left_out_scale(sample, leverage[:, rows], rows).astype(dtype)
+        E = _products(U, fitted)
+        np.subtract(Y[rows], E, out=E)
+        E /= scale[..., None]
         S += np.swapaxes(weights[rows, None] * E, 1, 2) @ E
     total = sample.weights.sum()
     S = _shrunk(S / max(total, TINY))
@@ -405,6 +410,6 @@ def _left_out_scale(sample, leverage, rows=slice(None)):
     A row that counts less than once is left out whole.
     """
     roots = sample.roots[rows, 0]
-    leverage = leverage + roots**2 / np.sum(sample.roots**2)
+    leverage = leverage + roots**2 / sample.total
     share = 1 - leverage / np.maximum(sample.counts[rows], 1.0)
     return roots * np.maximum(share, RULE.rounding)

@@ -58,6 +58,15 @@ def clearly_best(views, known: Outputs, weights) -> int:
     return best if mean > least else 0
 
 
+@one_thread
+def second_is_better(views, known: Outputs, weights) -> bool:
+    """Whether the second of two views, asked for where the first has some loss, has less."""
+    losses = (weights @ left_out_losses(F, known, weights) for F in views)
+    first = next(losses)
+    return first > 0 and next(losses) < first
+
+
+@one_thread
 def best_power(K, known: Outputs, weights) -> float:
     """The power of the kernel K (m, m) of labelled rows that finds their classes best."""
     views = [coordinates_of(K**power) for power in POWERS]

@@ -193,9 +193,15 @@ def _half_class_splits(labels, able, rng):
     for k in range(RULE.n_trials):
         classes = np.unique(queue[k * half : (k + 1) * half])
         lost = np.concatenate([_some_rows(labels, c, rng) for c in classes])
-        kept = np.setdiff1d(np.arange(len(labels)), lost)
-        splits.append(Trial(kept, lost, classes))
+        splits.append(Trial(_others(lost, len(labels)), lost, classes))
     return splits
+
+
+def _others(some, n):
+    """Numbers below n that are none of some."""
+    others = np.ones(n, dtype=bool)
+    others[some] = False
+    return np.flatnonzero(others)
 
 
 def _some_rows(labels, c, rng):
@@ -227,7 +233,7 @@ def class_losses(contest: Contest, trials) -> tuple[np.ndarray, np.ndarray]:
         T = mapped(contest, contest.labelled.F, R)
         kept = trial.kept[np.argsort(labels[trial.kept], kind="stable")]
         near = class_distances(T[:, trial.lost], T[:, kept], labels[kept])
-        near[:, :, np.setdiff1d(labels, trial.classes)] = np.inf
+        near[:, :, _others(trial.classes, near.shape[2])] = np.inf
         distances.append(near)
     truth = np.concatenate([labels[trial.lost] for trial in trials])
     chance = np.concatenate([np.full(len(x.lost), np.log(len(x.classes))) for x in trials])
@@ -281,7 +287,7 @@ def class_distances(A, B, labels) -> np.ndarray:
     lengths = np.sum(B**2, axis=-1)[..., None]
     # Less the squared lengths of A, which are the same for all rows of B.
     D = np.concatenate([-2 * B, lengths], axis=-1) @ np.swapaxes(with_ones(A), -1, -2)
-    edges = np.flatnonzero(np.diff(labels, prepend=-1))
+    edges = np.searchsorted(labels, np.arange(labels[-1] + 1))
     nearest = np.swapaxes(np.minimum.reduceat(D, edges, axis=-2), -1, -2)
     return np.maximum(nearest + np.sum(A**2, axis=-1)[..., None], 0.0)
 
