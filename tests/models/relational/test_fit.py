@@ -173,8 +173,7 @@ def test_learnt_rows_with_gaps_end_near_those_of_complete_rows(linked):
     full = fit(Problem(X, A), settings("learnt", tol=1e-7), iterate)
     gap = [found.state.U[:, :2] @ found.state.U[:, :2].T for found in (found, full)]
     assert found.links_used
-    # The sine of the angle between both planes; of planes that have nothing in common it is one.
-    assert np.linalg.norm(gap[0] - gap[1], 2) < 0.7
+    assert np.linalg.norm(gap[0] - gap[1], 2) < 0.2
     assert np.diff(found.run.objective).min() > -1e-3 * len(X)
     assert found.coordinates.shape == (len(X), 4)
 
@@ -185,7 +184,7 @@ def test_sparse_rows_in_another_order_have_the_same_coordinates(linked, monkeypa
     few = fit(Problem(X, A), settings("learnt", tol=1e-7), iterate)
     monkeypatch.setattr(rounds, "MANY", 100)
     many = fit(Problem(X, A), settings("learnt", tol=1e-7), iterate)
-    assert_allclose(many.gain, few.gain, rtol=0.3)
+    assert_allclose(many.gain, few.gain, rtol=0.01)
     centered = X.toarray() - X.toarray().mean(axis=0)
     assert_allclose(many.coordinates, centered @ many.state.U, atol=1e-5)
 
