@@ -43,8 +43,8 @@ test-slow: $(READY)
 # anndata asks for other versions of pandas than the rest does, hence an environment of its own.
 test-anndata:
 	$(PYTHON) -m venv .venv-anndata
-	.venv-anndata/bin/python -m pip install --quiet --disable-pip-version-check ".[anndata,plot]" scanpy pytest
-	.venv-anndata/bin/python -m pytest -q tests/test_io.py
+	.venv-anndata/bin/python -m pip install --quiet --disable-pip-version-check ".[anndata,plot,cli,files]" scanpy pytest
+	.venv-anndata/bin/python -m pytest -q tests/test_io.py tests/tools/test_formats.py
 
 test-docs: $(READY)
 	$(BIN)/python -m pytest -q -m pages tests/test_pages.py

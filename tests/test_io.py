@@ -97,6 +97,39 @@ def test_a_backed_file_is_read_in_blocks(cells, kind, tmp_path, monkeypatch):
     assert backed.obsm["X_ppca"].shape == (120, 2)
 
 
+# Beyond the other side, before it, an end beyond the entries, an end before its start.
+UNSOUND = {"indices": (10**6, -1), "indptr": (10**6, -1)}
+
+
+@pytest.mark.parametrize("backed", [None, "r"])
+@pytest.mark.parametrize("form", [sparse.csr_matrix, sparse.csc_matrix])
+@pytest.mark.parametrize("part, value", [(p, v) for p, vs in UNSOUND.items() for v in vs])
+def test_a_file_with_indices_beyond_its_matrix_is_refused(
+    cells, part, value, form, backed, tmp_path
+):
+    h5py = pytest.importorskip("h5py")
+    cells.X = form(cells.X)
+    cells.write_h5ad(tmp_path / "cells.h5ad")
+    with h5py.File(tmp_path / "cells.h5ad", "a") as file:
+        file[f"X/{part}"][5] = value
+    with pytest.raises((ValueError, IndexError)):
+        fit_anndata(anndata.read_h5ad(tmp_path / "cells.h5ad", backed=backed), PPCA(2))
+
+
+@pytest.mark.parametrize("where", ["X", "layers", "obsp"])
+def test_indices_beyond_a_matrix_in_memory_are_refused(cells, where):
+    matrix = sparse.csr_matrix(np.eye(120, 120 if where == "obsp" else 12, dtype=np.float32))
+    if where == "X":
+        cells.X = matrix
+    else:
+        getattr(cells, where)["wrong"] = matrix
+    known = {"layers": {"layer": "wrong"}, "obsp": {"links": "wrong"}}.get(where, {})
+    fit_anndata(cells, SPPCA(2), labels="kind", unlabelled=["Unknown"], **known)
+    matrix.indices[3] = 10**6
+    with pytest.raises(ValueError, match="not sound"):
+        fit_anndata(cells, SPPCA(2), labels="kind", unlabelled=["Unknown"], **known)
+
+
 def test_links_come_from_obsp(cells):
     edges = Links.from_edges([(i, i + 1) for i in range(119)])
     cells.obsp["connectivities"] = sparse.csr_matrix(edges.adjacency)

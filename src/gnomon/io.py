@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
@@ -78,7 +79,7 @@ def fit_anndata(
     """
     names = _gene_names(data, genes)
     rows = _rows(data, layer, names)
-    known = {} if links is None else {"links": Links(data.obsp[links])}
+    known = {} if links is None else {"links": Links(_sound(data.obsp[links]))}
     y = None if labels is None else _outputs(data.obs[labels], unlabelled)
     named = known if not isinstance(model, Pipeline) else _for_step(model, known)
     model.fit(rows, y, **named)
@@ -150,12 +151,22 @@ def _rows(data, layer, names):
     if layer is not None and layer not in data.layers:
         raise ValueError(f"layer == {layer!r}; data.layers has {', '.join(data.layers) or 'none'}")
     X = data.X if layer is None else data.layers[layer]
-    return X[:, columns]
+    return _sound(X)[:, columns]
 
 
 def _reader(data, start, columns):
     """A function that reads a block of cells."""
-    return lambda: data.X[start : start + CELLS_AT_ONCE][:, columns]
+    return lambda: _sound(data.X[start : start + CELLS_AT_ONCE])[:, columns]
+
+
+def _sound(matrix):
+    """The same, if indices lie within it: SciPy's loops trust those of a file."""
+    if sparse.issparse(matrix) and hasattr(matrix, "check_format"):
+        try:
+            matrix.check_format(full_check=True)
+        except ValueError as error:
+            raise ValueError(f"data holds a sparse matrix that is not sound: {error}") from error
+    return matrix
 
 
 def _outputs(column, unlabelled):

@@ -18,8 +18,11 @@ from sklearn.exceptions import NotFittedError
 
 # Iterations end when little is gained, which leaves so much of a map open; faults are far above.
 NEAR = 1e-3
-# BSDR ends where a step gains little, which rounding reaches by another path: .00105 was seen.
-NEAR_FOR = {"BSDR": 3e-3}
+# What ends early by default, where a step gains little: rounding gets there by another path.
+SETTLED = (
+    *("PPCA, solver=em", "SPPCA, supervision=likelihood", "PRPCA, relation=paper, solver=em"),
+    *("BSDR", "MultinomialProbit"),
+)
 QUICK = settings(max_examples=2, deadline=None, derandomize=True, database=None)
 THOROUGH = settings(max_examples=10, deadline=None, print_blob=True)
 
@@ -27,9 +30,8 @@ BY_COLUMN = "columns are standardised, or have priors, one by one"
 BY_CHANCE = "draws and random starts are made in the order of rows, features or classes"
 BEYOND_RANK = "components that the outputs do not need start at random, feature by feature"
 BY_OUTPUT = "each contrast of the classes has a noise of its own, and contrasts follow their order"
-BY_SPLITS = "a choice, of relation, rounds or components, is asked of random rows and may be near"
-AS_PRINTED = "the start is that of the paper, whose numbers have a unit"
-AT_AN_END = "a component may be about to be dropped where the fit ends"
+AS_PRINTED = "EM starts where the paper does, at numbers that have a unit, and may not get far"
+BY_SPLITS = "links are judged by permuted ones, which are drawn in the order of rows"
 # A star stands for every variant of the estimator.
 NOT_PROMISED = {
     "turned axes": {
@@ -46,26 +48,16 @@ NOT_PROMISED = {
         "BSDRRegressor, solver=paper": BY_CHANCE,
         "PRPCA": BY_SPLITS,
         "PRPCA, relation=learnt": BY_SPLITS,
-        "SPPCA, n_components=auto": BY_SPLITS,
-        "KernelSPPCA, n_components=auto": BY_SPLITS,
-        "DCAGM, n_components=auto": BY_SPLITS,
-        "BSDR, n_components=auto": AT_AN_END,
     },
-    "another offset": {"BSDR, n_components=auto": AT_AN_END, "PRPCA, relation=learnt": BY_SPLITS},
-    "another unit": {
-        "BSDR, n_components=auto": AT_AN_END,
-        "PRPCA, relation=learnt": BY_SPLITS,
-        "PRPCA, relation=paper, solver=em": AS_PRINTED,
-        "SPPCA, supervision=likelihood, solver=em": AS_PRINTED,
-    },
+    "another unit": {"SPPCA, supervision=likelihood, solver=em": AS_PRINTED},
     "features in another order": {
-        "PRPCA, relation=learnt": BY_SPLITS,
         "BSDR*": BEYOND_RANK,
         "BSDRRegressor*": BEYOND_RANK,
         "SPPCA, supervision=likelihood, solver=em": BY_CHANCE,
     },
     "other names of the classes": {
         "BSDR, inference=gibbs": BY_CHANCE,
+        "BSDR, solver=paper": BY_CHANCE,
         "SPPCA, supervision=likelihood, solver=em": BY_CHANCE,
         "SPPCA, supervision=likelihood, noise=per_output": BY_OUTPUT,
     },
@@ -150,8 +142,8 @@ def said(model, X):
 
 def settled(name, model):
     """An estimator whose iterations end near the maximum, where they are known to get there."""
-    if name == "PPCA, solver=em" or name.startswith("SPPCA, supervision=likelihood"):
-        return clone(model).set_params(tol=1e-10, max_iter=2000)
+    if name.startswith(SETTLED) and "solver=paper" not in name:
+        return clone(model).set_params(tol=1e-12, max_iter=5000)
     return model
 
 
@@ -161,8 +153,7 @@ def hold_to(change, name, model, drawn):
     known = outputs(model, X, classes)
     expected = said(fit(clone(model), X, known), X)
     changed, moved, seen = CHANGES[change](X, known, rng)
-    near = NEAR_FOR.get(name.split(",")[0], NEAR)
-    assert gap(said(fit(clone(model), changed, moved), seen), expected) < near
+    assert gap(said(fit(clone(model), changed, moved), seen), expected) < NEAR
 
 
 def cases(models):
@@ -200,7 +191,7 @@ def weighing(models):
 @QUICK
 @given(drawn=data())
 def test_a_weight_of_two_is_a_row_that_occurs_twice(name, drawn):
-    hold_to_weights(DEFAULTS[name], *drawn)
+    hold_to_weights(name, DEFAULTS[name], *drawn)
 
 
 @pytest.mark.slow
@@ -208,10 +199,11 @@ def test_a_weight_of_two_is_a_row_that_occurs_twice(name, drawn):
 @THOROUGH
 @given(drawn=data())
 def test_a_weight_of_two_is_a_row_that_occurs_twice_by_any_option(name, drawn):
-    hold_to_weights(VARIANTS[name], *drawn)
+    hold_to_weights(name, VARIANTS[name], *drawn)
 
 
-def hold_to_weights(model, X, classes, rng):
+def hold_to_weights(name, model, X, classes, rng):
+    model = settled(name, model)
     known, weights = outputs(model, X, classes), rng.integers(1, 3, size=len(X))
     twice = np.repeat(np.arange(len(X)), weights)
     repeated = {name: value[twice] for name, value in known.items()}

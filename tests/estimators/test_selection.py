@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
 from sklearn.decomposition import PCA
@@ -25,7 +26,11 @@ from gnomon import (
     SemiSupervisedSplit,
     labelled_scorer,
 )
+from gnomon.estimators import selection
 from gnomon.estimators.selection import smallest_good, stratified_folds
+from gnomon.linalg.data import as_data
+
+pandas = pytest.importorskip("pandas")
 
 
 @pytest.fixture
@@ -273,6 +278,46 @@ def test_the_number_for_numbers_weights_and_links():
     A = (labels[:, None] == labels) & ~np.eye(90, dtype=bool)
     linked = SPPCA("auto").fit(X, labels, links=A)
     assert max(linked.size_scores_.values()) > 0.95
+
+
+def folds_of(X, y):
+    """The fold of each row, -1 for those that are never held out."""
+    fold = np.full(len(y), -1)
+    for k, (train, test) in enumerate(selection._splits(X, y)):
+        fold[test] = k
+        assert_array_equal(np.sort(np.concatenate([train, test])), np.arange(len(y)))
+    return fold
+
+
+def test_folds_for_sizes_depend_on_rows_and_not_on_how_they_are_given(rng):
+    X, y = rng.normal(size=(47, 3)), np.array(["a", "b", "c", None, "b"] * 10, dtype=object)[:47]
+    expected, order = folds_of(X, y), rng.permutation(47)
+    assert_array_equal(np.bincount(expected + 1), [9, 8, 8, 8, 7, 7])
+    names = dict(zip("abc", "zyx", strict=True))
+    assert_array_equal(folds_of(X, np.array([names.get(v) for v in y], dtype=object)), expected)
+    assert_array_equal(folds_of(X[order], y[order]), expected[order])
+    assert_array_equal(folds_of(1e-3 * X[:, ::-1] + 7e3, y), expected)
+    twice = np.repeat(np.arange(47), 1 + np.arange(47) % 2)
+    assert_array_equal(folds_of(X[twice], y[twice]), expected[twice])
+    for same in (sparse.csr_array(X), as_data(X), pandas.DataFrame(X)):
+        assert_array_equal(folds_of(same, y), expected)
+
+
+def test_equal_rows_without_a_label_stay_where_those_with_one_are_held_out(rng):
+    X = np.repeat(rng.normal(size=(20, 2)), 2, axis=0)
+    y = np.where(np.arange(40) % 2, -1, np.arange(40) // 2 % 2)
+    assert_array_equal(folds_of(X, y) < 0, y < 0)
+
+
+def test_weights_count_in_the_score_of_a_size():
+    X, _, classes = table_of_kinds()
+    weights = np.random.default_rng(0).integers(1, 4, size=len(classes)).astype(float)
+    twice = np.repeat(np.arange(len(classes)), weights.astype(int))
+    weighted = SPPCA("auto").fit(X, classes, sample_weight=weights)
+    repeated = SPPCA("auto").fit(X[twice], classes[twice])
+    assert_allclose(
+        list(weighted.size_scores_.values()), list(repeated.size_scores_.values()), rtol=1e-9
+    )
 
 
 def test_what_cannot_be_chosen_is_said():

@@ -101,7 +101,7 @@ def test_orthonormal_is_orthonormal_and_drops_what_is_dependent(rng):
 def test_directions_to_add_are_orthonormal_and_the_bound_is_their_length(rng):
     A, outside = rng.normal(size=(4, 4)), rng.normal(size=(50, 4)) * np.array([1, 10, 0.1, 3])
     small = subspace.SmallSolution(None, None, A @ A.T + np.eye(4), 0.3, 0.0, None)
-    block, gain = subspace._ascent_directions(outside, small, 1e-12)
+    block, gain = subspace._ascent_directions(outside, outside.T @ outside, small, 1e-12)
     assert_allclose(block.T @ block, np.eye(4), atol=1e-10)
     expected = np.trace(outside @ np.linalg.solve(small.second, outside.T)) / (2 * small.sigma2)
     assert_allclose(gain, expected)

@@ -107,3 +107,20 @@ def test_sparse_blocks_stay_sparse_and_know_their_sums(rng):
     assert centered.as_float32().dtype == np.float32
     away = centered.parts[0].X.stored_deviations(np.full(30, 1e9))
     assert_allclose(away, np.sum((X[:40] - 1e9) ** 2))
+
+
+def test_what_goes_over_the_rows_several_times_reads_them_once(rng):
+    X, reads = rng.standard_normal((60, 5)), []
+
+    def load(a, b):
+        reads.append(a)
+        return X[a:b]
+
+    _, data = center(from_loaders([partial(load, 0, 40), partial(load, 40, 60)]))
+    B, own = rng.standard_normal((5, 2)), np.arange(60)
+    reads.clear()
+    expected = (X - X.mean(axis=0)).T @ ((X - X.mean(axis=0)) @ B)
+    assert_allclose(data.normal_product(B), expected, atol=1e-12)
+    assert reads == [0, 40]
+    assert data.reduced(lambda rows, own: (rows @ B)[own % 2 == 0].size, own) == 60
+    assert data.reduced(lambda rows, own: own is None, None)

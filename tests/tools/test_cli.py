@@ -300,6 +300,15 @@ def test_impute_writes_in_the_units_of_the_table(own_units, tmp_path):
     assert filled["free"] == ["=1", "-", "x"]
 
 
+def test_impute_that_is_refused_does_not_say_that_gaps_are_filled(own_units, tmp_path):
+    model, gaps = own_units
+    taken = tmp_path / "taken.csv"
+    taken.write_text(gaps.read_text().replace("free", "x (sd)"))
+    places = ((gaps, gaps), (taken, tmp_path / "f.csv"), (gaps, tmp_path / "none" / "f.csv"))
+    for path, out in places:
+        assert "gaps filled" not in run("impute", model, path, "--out", out, code=1).stderr
+
+
 def test_impute_stays_within_what_was_seen_unless_asked(own_units, tmp_path, text):
     model, _ = own_units
     far = text("x,n,wet,day,k\n60,,,,b\n", "far.csv")

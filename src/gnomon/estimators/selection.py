@@ -8,6 +8,7 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.linear_model import RidgeCV
 from sklearn.metrics import accuracy_score, r2_score
@@ -153,14 +154,15 @@ class SemiSupervisedSplit(BaseCrossValidator):
 def stratified_folds(labels, n_folds):
     """Indices of the rows of each fold, from class numbers.
 
-    Rows of a class go to different folds, and the next class goes on with the next fold. A class
-    with a single row is in no fold, and folds without rows are left out.
+    Rows of a class go to different folds, and the next class, in the order in which rows name
+    them, goes on with the next fold. A class with a single row is in no fold, and folds without
+    rows are left out.
     """
-    counts = np.bincount(labels)
+    names, first, counts = np.unique(labels, return_index=True, return_counts=True)
     if not np.any(counts > 1):
         raise ValueError("y has one labelled row in every class; at least one class needs two")
     position, fold = 0, np.full(len(labels), -1)
-    for label in np.flatnonzero(counts > 1):
+    for label in names[np.argsort(first)][counts[np.argsort(first)] > 1]:
         rows = np.flatnonzero(labels == label)
         fold[rows] = (position + np.arange(len(rows))) % n_folds
         position += len(rows)
@@ -217,13 +219,35 @@ def choose_size(model, X, y, params) -> SizeChoice:
     kind = getattr(model, "target", "classes")
     kind = kind_of(y) if kind == "auto" else kind
     try:
-        splits = list(SemiSupervisedSplit(5).split(X, y))
+        splits = list(_splits(X, y))
     except ValueError as error:
         warnings.warn(f"{sizes[0]} components were taken, not chosen: {error}", stacklevel=4)
         return SizeChoice(sizes[0], {}, f"{sizes[0]} taken, since rows could not be held out.")
     scores = _scores(model, X, y, kind, params, sizes, splits)
     size = smallest_good(scores, list(scores.values()))
     return SizeChoice(size, scores, why_size(scores, size))
+
+
+def _splits(X, y):
+    """Training and test rows, whatever the order of rows; those that are equal share a fold."""
+    # An unlabelled copy of a labelled row may stay when that is held out.
+    rows = np.column_stack([_finite(X), labelled_rows(y)])
+    distinct, first, group = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    apart = distinct[:, :-1] - distinct[:, :-1].mean(axis=0)
+    order = np.argsort(np.linalg.norm(apart, axis=1), kind="stable")
+    names = take_rows(as_array(y), first[order])
+    for _, test in SemiSupervisedSplit(5).split(order[:, None], names):
+        held_out = np.flatnonzero(np.isin(group.ravel(), order[test]))
+        yield np.setdiff1d(np.arange(len(rows)), held_out), held_out
+
+
+def _finite(X):
+    """Rows as an array in a unit of their own, with zeros for what is missing."""
+    given: Any = take_rows(X, np.arange(X.shape[0]))
+    dense = given.toarray() if sparse.issparse(given) else given  # type: ignore[attr-defined]
+    rows = np.asarray(dense, dtype=float)
+    rows = np.where(np.isfinite(rows), rows, 0.0)
+    return rows / (np.abs(rows).max(initial=0.0) or 1.0)
 
 
 def _scores(model, X, y, kind, params, sizes, splits) -> dict[int, float]:
@@ -235,9 +259,13 @@ def _scores(model, X, y, kind, params, sizes, splits) -> dict[int, float]:
         labelled = train[known[train]]
         for size, T, T_test in _maps(model, X, y, params, sizes, (train, labelled, test)):
             predicted[size].append(_predictor(kind).fit(T, Y[labelled]).predict(T_test))
-    truth = Y[np.concatenate([test for _, test in splits])]
+    tests = np.concatenate([test for _, test in splits])
+    weights = np.asarray(params.get("sample_weight", np.ones(X.shape[0])))[tests]
     measure = r2_score if kind == "numeric" else accuracy_score
-    return {size: float(measure(truth, np.concatenate(predicted[size]))) for size in sizes}
+    return {
+        size: float(measure(Y[tests], np.concatenate(predicted[size]), sample_weight=weights))
+        for size in sizes
+    }
 
 
 def _maps(model, X, y, params, sizes, rows):

@@ -134,11 +134,13 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         How "likelihood" finds its maximum: from second moments in one pass, in the span of the
         rows, by a growing subspace with few products, or by the EM of [1]_ as printed, for study
         (standard normal loadings, noise variances 1e-5, mean of the labelled y; rows that lack
-        an output count as unlabelled). "auto" takes the cheapest for the shape of X.
+        an output count as unlabelled), whose start asks for X of variances near one. "auto"
+        takes the cheapest for the shape of X.
     noise : {"learn", "per_output"}, float or pair of floats, default="learn"
         For "likelihood": one noise level for x and one for y are learnt, or one for every
         output. A float ties the noise of y to that of x at this ratio, a pair fixes both.
-        Numeric outputs have unit variance here, classes are orthonormal contrasts.
+        Numeric outputs have unit variance here, classes are orthonormal contrasts in the order
+        of their names.
     target_mean : {"likelihood", "labelled"}, default="likelihood"
         For "likelihood": the mean of y is learnt, or kept at that of the labelled rows.
     prior : float, default=0.0

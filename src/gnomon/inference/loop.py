@@ -253,5 +253,5 @@ def _try_state(step, state):
     try:
         with np.errstate(all="ignore"):
             return step(state)
-    except NumericalError:
+    except (NumericalError, np.linalg.LinAlgError):
         return state, -np.inf

@@ -43,6 +43,8 @@ CLEAN = 1e3
 MOST_BLOCKS = 3
 # Rows of a tall matrix that are mixed at a time, in place: few enough for the cache.
 ROWS_AT_ONCE = 4096
+# Columns of a row that count when special rows are held beside the data: texts have some hundreds.
+MOST_STORED = 1000
 
 
 class SmallProblem(NamedTuple):
@@ -107,7 +109,7 @@ def maximise(  # noqa: PLR0913 - a solver and its settings
     Callbacks of the loop see the state that the last answer carries; since the basis is not part
     of it, a checkpoint cannot go on from there.
     """
-    basis = _basis(X, special, most_blocks * start.shape[1])
+    basis = _Basis(X, special, most_blocks * start.shape[1])
     method = Method(
         _Round(block=orthonormal(start)),
         partial(_next_round, basis=basis, solve_small=solve_small, tol=tol, most=most_blocks),
@@ -117,12 +119,12 @@ def maximise(  # noqa: PLR0913 - a solver and its settings
     )
     run = loop(method, max_iter=max_rounds, tol=0.0)
     last = run.rest.start  # type: ignore[union-attr]
+    full, n_columns = basis.full(last.step), last.n_columns + last.step.outside.shape[1]
     # The basis is large, and the answer does not need it any more.
-    run = run._replace(rest=None)
+    run, last = run._replace(rest=None), None
     del basis, method
-    found = _polish(exact if exact is not None else X, last.step, solve_small, special)
-    n_products = last.n_columns + last.step.full.shape[1]
-    return found._replace(objective=run.objective, n_products=n_products, converged=run.converged)
+    found = _polish(exact if exact is not None else X, full, solve_small, special)
+    return found._replace(objective=run.objective, n_products=n_columns, converged=run.converged)
 
 
 def starting_block(X, k, rng) -> np.ndarray:
@@ -138,7 +140,7 @@ def starting_block(X, k, rng) -> np.ndarray:
         rows, size = X, n
     block = rows.T @ rng.standard_normal((size, k)).astype(X.dtype)
     for _ in range(min(n // (2 * size), MOST_POWERS)):
-        block = rows.T @ (rows @ orthonormal(block))
+        block = rows.normal_product(orthonormal(block, times=1))
     return block
 
 
@@ -193,24 +195,28 @@ def _is_last(last: _Round, basis, tol):
     return settled or basis.is_full(last.block)
 
 
-def orthonormal(B) -> np.ndarray:
+def orthonormal(B, times=2) -> np.ndarray:
     """An orthonormal basis of the columns of B, by the eigenvectors of its Gram matrix.
 
-    Faster than Householder QR for tall B; done twice, so that it is as orthonormal.
+    Faster than Householder QR for tall B; done twice, so that it is as orthonormal. Once is enough
+    where what is left of their products is kept with the basis.
     """
-    for _ in range(2):
-        values, U = np.linalg.eigh(_gram(B))
+    for _ in range(times):
+        values, U = np.linalg.eigh(_inner(B, B))
         kept = values > values[-1] * np.finfo(B.dtype).eps * 10
-        B = B @ (U[:, kept] / np.sqrt(values[kept])).astype(B.dtype)
+        B = _mixed(B, U[:, kept] / np.sqrt(values[kept]))
     return B
 
 
 class _Step(NamedTuple):
-    """The M-step X'Z in full space (d, q), and its part outside of the basis."""
+    """What of the M-step X'Z lies outside of the basis (d, q), and the coordinates (r, q) inside.
 
-    full: np.ndarray
+    ``gram`` (q, q) are the products of the part outside.
+    """
+
+    inside: np.ndarray
     outside: np.ndarray
-    second: np.ndarray
+    gram: np.ndarray
 
 
 class _Columns:
@@ -245,19 +251,30 @@ class _Columns:
 
 
 class _Basis:
-    """The basis V (d, r), the reduced rows T = X V (n, r), and their Gram matrices."""
+    """The basis V (d, r), the products N = X'X V (d, r), and Gram matrices S = V'V, G = V'N.
+
+    Reduced rows X V are kept of special rows alone, and these rows themselves where they are few:
+    X'Z of all others is a mixture of N, without another product with the data.
+    """
 
     def __init__(self, X, special, room):
         self.X, self.special = X, special
         room = min(room, *X.shape)
         self._V = _Columns(X.shape[1], X.dtype, room)
-        self._T = _Columns(X.shape[0], X.dtype, room)
+        self._N = _Columns(X.shape[1], X.dtype, room)
+        self._T = _Columns(0 if special is None else len(special), X.dtype, room)
+        self._place = _places(X.shape[0], special)
+        self._special_rows = _kept_rows(X, special)
         self.S, self.G = np.empty((0, 0)), np.empty((0, 0))
-        self._map = None
+        self._map: Any = None
 
     @property
     def V(self):
         return self._V.filled
+
+    @property
+    def N(self):
+        return self._N.filled
 
     @property
     def T(self):
@@ -269,130 +286,126 @@ class _Basis:
         if r + width <= most_blocks * (q + 10):
             return
         kept, _ = np.linalg.qr(np.hstack([H, np.eye(r, min(2 * q, r))]))
-        self._mix(self._map @ kept)
-        self.S = kept.T @ (self._map.T @ self.S @ self._map) @ kept  # type: ignore[union-attr]
-        self.G = kept.T @ (self._map.T @ self.G @ self._map) @ kept  # type: ignore[union-attr]
+        mixing = self._map @ kept
+        for columns in (self._V, self._N, self._T):
+            columns.mix(mixing)
+        self.S, self.G = mixing.T @ self.S @ mixing, mixing.T @ self.G @ mixing
         self._map = kept.T
 
-    def _mix(self, M):
-        self._V.mix(M)
-        self._T.mix(M)
-
     def append(self, block) -> int:
-        rows = self.X @ block
-        self._grow(block, self.T.T @ rows, _gram(rows))
-        self._T.append(rows)
-        return block.shape[1]
-
-    def _grow(self, block, side, corner):
-        """Take in directions whose rows have these products with those before, and together."""
-        self.S = _border(self.S, self.V.T @ block, _gram(block))
-        self.G = _border(self.G, side, corner)
+        """Take in directions, by a product with the rows and one back."""
+        normal, rows = self.X.reduced(partial(_there_and_back, B=block), self._place, join=_both)
+        k = len(self.S)
         self._V.append(block)
-
-    def _special_rows(self):
-        """Reduced special rows (n1, r)."""
-        return self.T[self.special]
+        self._N.append(normal)
+        self._T.append(rows)
+        self.S = _border(self.S, _inner(self.V, self.V[:, k:]))
+        self.G = _border(self.G, _inner(self.V, self.N[:, k:]))
+        return block.shape[1]
 
     def reduce(self, last, final) -> SmallProblem:
         """Coordinates in which the basis is orthonormal and the energies are diagonal."""
-        try:
-            L = np.linalg.cholesky(self.S)
-        except np.linalg.LinAlgError as error:
-            raise NumericalError("the basis of the subspace has lost its rank") from error
-        inverse = np.linalg.solve(L, np.eye(len(L)))
-        values, U = np.linalg.eigh(inverse @ self.G @ inverse.T)
-        mapping = (inverse.T @ U)[:, ::-1]
-        rotation = None
-        if self._map is not None:
-            before = self._map.shape[0]
-            rotation = self._map.T @ self.S[:before] @ mapping
-        self._map = mapping
-        special = None
-        if self.special is not None:
-            special = self._special_rows().astype(float) @ mapping
-        return SmallProblem(np.maximum(values[::-1], 0.0), special, last, rotation, final)
+        before, rotation = self._map, None
+        self._map, values = _principal(self.S, self.G)
+        if before is not None:
+            rotation = before.T @ self.S[: len(before)] @ self._map
+        special = None if self.special is None else self.T.astype(float) @ self._map
+        return SmallProblem(np.maximum(values, 0.0), special, last, rotation, final)
 
     def m_step(self, small: SmallSolution) -> _Step:
-        """X'Z, and what of it lies outside; V'X'Z comes from the small side, without V."""
+        """X'Z = N H and what special rows differ by, in the basis and outside of it."""
         H = self._map @ small.H
-        inside = self.G @ H
+        inside, more = self.G @ H, None
         if self.special is not None:
-            rows = self._special_rows().astype(float)
-            inside += rows.T @ (small.special - rows @ H)
-        full = self._backwards(H, small.special)
-        outside = full - self.V @ np.linalg.solve(self.S, inside).astype(full.dtype)
-        if np.linalg.norm(outside) < CLEAN * np.finfo(full.dtype).eps * np.linalg.norm(full):
-            outside -= self.V @ np.linalg.solve(self.S, self.V.T @ outside).astype(full.dtype)
-        return _Step(full, outside, small.second)
+            rows = self.T.astype(float)
+            own = small.special - rows @ H
+            inside, more = inside + rows.T @ own, self._of_special_rows(own)
+        inside = np.linalg.solve(self.S, inside)
+        outside = _mixed(self.N, H) - _mixed(self.V, inside)
+        if more is not None:
+            outside += more
+        gram = _inner(outside, outside)
+        whole = np.trace(gram) + np.sum(inside * (self.S @ inside))
+        if np.trace(gram) < (CLEAN * np.finfo(outside.dtype).eps) ** 2 * whole:
+            rounding = np.linalg.solve(self.S, _inner(self.V, outside))
+            outside -= _mixed(self.V, rounding)
+            gram = _inner(outside, outside)
+        return _Step(inside, outside, gram)
 
-    def _backwards(self, H, special):
-        """X'Z for the latent means Z = T H of ordinary rows and those given of special ones."""
-        Z = self.T @ H.astype(self.T.dtype)
-        if self.special is not None:
-            Z[self.special] = special
-        return self.X.T @ Z
+    def _of_special_rows(self, Z):
+        """X'Z of special rows."""
+        if self._special_rows is not None:
+            return self._special_rows.T @ Z.astype(self.X.dtype)
+        return self.X.reduced(partial(_back, special=Z.astype(self.X.dtype)), self._place)
+
+    def full(self, step: _Step):
+        """The M-step X'Z (d, q)."""
+        return step.outside + _mixed(self.V, step.inside)
 
     def is_full(self, block) -> bool:
         return self.V.shape[1] + block.shape[1] > min(self.X.shape)
 
 
-class _DistantBasis(_Basis):
-    """The same for rows elsewhere: T is never formed, and only reduced special rows are kept."""
-
-    def __init__(self, X, special, room):
-        super().__init__(X, special, room)
-        self._T = _Columns(0 if special is None else len(special), X.dtype, min(room, *X.shape))
-        # The number of each row among the special ones, -1 for ordinary ones.
-        self._place = np.full(X.shape[0], -1, dtype=np.int32)
-        if special is not None:
-            self._place[special] = np.arange(len(special))
-
-    def append(self, block) -> int:
-        normal, rows = self.X.reduced(partial(_forwards, B=block), self._place, join=_both)
-        self._grow(block, self.V.T @ normal, block.T @ normal)
-        self._T.append(rows)
-        return block.shape[1]
-
-    def _special_rows(self):
-        return self.T
-
-    def _backwards(self, H, special):
-        B = self.V @ H.astype(self.V.dtype)
-        return self.X.reduced(partial(_there_and_back, B=B, special=special), self._place)
+def _kept_rows(X, special):
+    """The special rows, if they are few enough to be held beside the data; else None."""
+    if special is None or len(special) * min(X.shape[1], MOST_STORED) > SAMPLED_ENTRIES:
+        return None
+    try:
+        return X.rows(special).fetched()
+    except TypeError:
+        return None
 
 
-def _basis(X, special, room):
-    """An empty basis for rows that are here or elsewhere."""
-    distant = getattr(X, "is_elsewhere", False)
-    return (_DistantBasis if distant else _Basis)(X, special, room)
+def _places(n, special):
+    """The number of each row among the special ones, -1 for ordinary ones."""
+    place = np.full(n, -1, dtype=np.int32)
+    if special is not None:
+        place[special] = np.arange(len(special))
+    return place
 
 
-def _forwards(X, place, B):
+def _there_and_back(X, place, B):
     """X'X B (d, k), and the special rows of X B (n1, k)."""
-    rows = X @ B
-    return X.T @ rows, rows[place >= 0]
+    # The bare products: what SciPy wraps around them costs more than small ones.
+    rows = X._matmat(B)
+    return X._rmatmat(rows), rows[place >= 0]
 
 
 def _both(a, b):
     return a[0] + b[0], np.concatenate([a[1], b[1]])
 
 
-def _there_and_back(X, place, B, special):
-    """X'Z with Z = X B but for special rows, whose Z are given."""
-    Z, given = X @ B, place >= 0
-    if given.any():
-        Z[given] = special[place[given]]
+def _back(X, place, special):
+    """X'Z for Z that is zero but for special rows."""
+    Z, given = np.zeros((X.shape[0], special.shape[1]), dtype=special.dtype), place >= 0
+    Z[given] = special[place[given]]
     return X.T @ Z
+
+
+def _there(X, place, B):
+    """The Gram matrix of X B (k, k), and its special rows (n1, k)."""
+    rows = X @ B
+    return _inner(rows, rows), rows[place >= 0]
+
+
+def _principal(S, G):
+    """Mixtures of the basis that are orthonormal and have diagonal energies, and these."""
+    try:
+        L = np.linalg.cholesky(S)
+    except np.linalg.LinAlgError as error:
+        raise NumericalError("the basis of the subspace has lost its rank") from error
+    inverse = np.linalg.solve(L, np.eye(len(L)))
+    values, U = np.linalg.eigh(inverse @ G @ inverse.T)
+    return (inverse.T @ U)[:, ::-1], values[::-1]
 
 
 def _look_outside(basis, small: SmallSolution, tol):
     """The M-step in full space, the directions it adds to the basis, and what they gain."""
     step = basis.m_step(small)
-    return step, *_ascent_directions(step.outside, small, tol)
+    return step, *_ascent_directions(step.outside, step.gram, small, tol)
 
 
-def _ascent_directions(outside, small: SmallSolution, tol):
+def _ascent_directions(outside, gram, small: SmallSolution, tol):
     """Orthonormal directions outside the basis, strongest first, and the gain of an EM step.
 
     In coordinates where E[z z'] sums to the identity, the squared length of a direction over
@@ -400,12 +413,11 @@ def _ascent_directions(outside, small: SmallSolution, tol):
     is kept with the basis.
     """
     L = np.linalg.cholesky(small.second)
-    whitened = outside @ np.linalg.solve(L, np.eye(len(L))).T.astype(outside.dtype)
-    values, U = np.linalg.eigh(_gram(whitened))
+    whitening = np.linalg.solve(L, np.eye(len(L))).T
+    values, U = np.linalg.eigh(whitening.T @ gram @ whitening)
     gains = np.maximum(values, 0.0) / (2 * small.sigma2)
     kept = gains > LOCK * tol / len(gains)
-    directions = (U[:, kept] / np.sqrt(values[kept])).astype(outside.dtype)
-    return whitened @ directions, gains.sum()
+    return _mixed(outside, whitening @ (U[:, kept] / np.sqrt(values[kept]))), gains.sum()
 
 
 def _ratio(before: _Round, reached):
@@ -414,19 +426,26 @@ def _ratio(before: _Round, reached):
     return float(np.clip((reached - before.objective) / before.gain, 1.0, 10.0))
 
 
-def _polish(X, step: _Step, solve_small, special) -> Solution:
+def _polish(X, full, solve_small, special) -> Solution:
     """The maximum on the span of the last M-step, with products in full precision."""
-    block = orthonormal(step.full.astype(X.dtype))
-    basis = _basis(X, special, block.shape[1])
-    basis.append(block)
-    reduced = basis.reduce(None, final=True)
-    small = solve_small(reduced)
-    return Solution(basis.V @ basis._map, reduced, small, [], 0, False)
+    block = orthonormal(full.astype(X.dtype), times=1)
+    place = _places(X.shape[0], special)
+    gram, rows = X.reduced(partial(_there, B=block), place, join=_both)
+    mapping, values = _principal(_inner(block, block), gram)
+    own = None if special is None else rows.astype(float) @ mapping
+    reduced = SmallProblem(np.maximum(values, 0.0), own, None, None, True)
+    return Solution(_mixed(block, mapping), reduced, solve_small(reduced), [], 0, False)
 
 
-def _gram(B):
-    return np.asarray(B.T @ B, dtype=float)
+def _inner(A, B):
+    return np.asarray(A.T @ B, dtype=float)
 
 
-def _border(A, side, corner):
-    return np.block([[A, side], [side.T, corner]]).astype(float)
+def _mixed(A, M):
+    return A @ M.astype(A.dtype, copy=False)
+
+
+def _border(A, side):
+    """A symmetric matrix with the columns that were added to it, (r, k) from the top."""
+    r = len(A)
+    return np.block([[A, side[:r]], [side[:r].T, side[r:]]])

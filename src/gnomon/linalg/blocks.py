@@ -5,6 +5,9 @@ A memory map is an array like any other and needs nothing of this.
 
 import zlib
 from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
+from itertools import pairwise
+from operator import add, methodcaller
 from typing import NamedTuple
 
 import numpy as np
@@ -94,6 +97,19 @@ class Blocks(Data):
             stacked = sparse.vstack(parts, format="csr")
             return Matrix(stacked.astype(self.dtype, copy=False))
         return Matrix(_stacked(parts, self.shape, self.dtype))
+
+    def reduced(self, function, *of_rows, join=add):
+        # A part is read once, however often the function goes over it.
+        found = (
+            part.fetched().reduced(
+                function, *(None if of is None else of[start:stop] for of in of_rows), join=join
+            )
+            for part, (start, stop) in zip(self.parts, pairwise(self._starts), strict=True)
+        )
+        return reduce(join, found)
+
+    def normal_product(self, B):
+        return self.reduced(methodcaller("normal_product", B))
 
     def _matmat(self, B):
         return np.concatenate([part @ B for part in self.parts])

@@ -15,6 +15,7 @@ An operator multiplies in its own dtype and adds up in float64 what it returns a
 """
 
 from collections.abc import Callable, Iterator
+from functools import reduce
 from operator import add
 from typing import Any
 
@@ -100,9 +101,14 @@ class Data(LinearOperator):
     def reduced(self, function: Callable, *of_rows, join: Callable = add) -> Any:
         """What ``function(rows, *of_rows)`` returns, for parts of the rows and then joined.
 
-        It must not matter how rows are parted: rows elsewhere send their small results alone.
+        It must not matter how rows are parted: threads share them, rows elsewhere send their
+        small results alone.
         """
-        return function(self, *of_rows)
+
+        def of_run(run):
+            return function(run[1], *(None if of is None else of[run[0]] for of in of_rows))
+
+        return reduce(join, _over_runs(of_run, self, np.inf))
 
     def mapped(self, function: Callable[["Data"], np.ndarray], n_features: int) -> "Data":
         """Rows that a function makes of these, where these are, not formed; in float64."""
@@ -116,7 +122,7 @@ class Data(LinearOperator):
     def normal_product(self, B) -> np.ndarray:
         """X'(X B) (d, k), in one pass where rows are elsewhere."""
         # The bare products: what SciPy wraps around them costs more than small ones.
-        return self._rmatmat(self._matmat(B))
+        return self.reduced(lambda X: X._rmatmat(X._matmat(B)))
 
     def gram(self) -> np.ndarray:
         """X'X (d, d) in one pass over the rows."""
@@ -320,7 +326,9 @@ class Centered(Data):
 
     def runs(self):
         runs = self.X.runs()
-        return [(rows, self.rows(rows)) for rows, _ in runs] if len(runs) > 1 else super().runs()
+        if len(runs) == 1:
+            return super().runs()
+        return [(rows, Centered(part, self.mean)) for rows, part in runs]
 
     def dense_blocks(self):
         for block in self.X.dense_blocks():
@@ -339,7 +347,7 @@ class Centered(Data):
     def _matmat(self, B):
         B = B.astype(self.dtype, copy=False)
         if self.is_sparse:
-            out = self.X @ B
+            out = self.X._matmat(B)
             out -= self.mean @ B
             return out
         return _stack_products(self, B)
@@ -347,7 +355,9 @@ class Centered(Data):
     def _rmatmat(self, Z):
         Z = Z.astype(self.dtype, copy=False)
         if self.is_sparse:
-            return self._less_mean_products(self.X.T @ Z, Z.sum(axis=0, dtype=self.dtype))
+            # By BLAS, which adds up columns several times faster than NumPy.
+            sums = np.ones(len(Z), dtype=self.dtype) @ Z
+            return self._less_mean_products(self.X._rmatmat(Z), sums)
         return _add_products(self, Z)
 
     def _less_mean_products(self, out, sums):
@@ -370,11 +380,15 @@ class Scaled(Data):
 
     def runs(self):
         runs = self.X.runs()
-        return [(rows, self.rows(rows)) for rows, _ in runs] if len(runs) > 1 else super().runs()
+        if len(runs) == 1:
+            return super().runs()
+        return [(rows, Scaled(part, self.factors)) for rows, part in runs]
 
     def dense_blocks(self):
         for block in self.X.dense_blocks():
-            yield block * self.factors
+            # Centred rows are a copy already.
+            out = block if isinstance(self.X, Centered) else None
+            yield np.multiply(block, self.factors, out=out)
 
     def fetched(self):
         return Scaled(self.X.fetched(), self.factors)
@@ -423,7 +437,9 @@ class Weighted(Data):
 
     def runs(self):
         runs = self.X.runs()
-        return [(rows, self.rows(rows)) for rows, _ in runs] if len(runs) > 1 else super().runs()
+        if len(runs) == 1:
+            return super().runs()
+        return [(rows, Weighted(part, self.weights[rows])) for rows, part in runs]
 
     def dense_blocks(self):
         for rows, block in placed(self.X.dense_blocks()):

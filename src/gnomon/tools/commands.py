@@ -217,15 +217,15 @@ def impute(console, *, model_path, path, out, reading, beyond_range):
         raise TableError(f"{type(saved.model).__name__} fills no gaps; ppca and sppca do")
     if not isinstance(X, np.ndarray) or table.streamed:
         raise TableError(f"{path} is sparse or too large to fill; a dense table is wanted")
+    out = _apart(out or write.named_after(path, "filled"), model_path, path)
     with console.stage("filling"):
         imputed = saved.model.impute(X, return_std=True)
         filled = fillings.fillings(saved.recipe, table, *imputed, within_range=not beyond_range)
-    n_gaps = sum(filling.n_gaps for filling in filled.values())
-    console.say(f"{count(n_gaps, 'gap')} filled")
-    out = _apart(out or write.named_after(path, "filled"), model_path, path)
     how = write.copying(table, out)
     columns = fillings.imputed_columns(saved.recipe, table, filled, to_text=bool(how))
     _write(console, out, [columns], len(X), **how)
+    n_gaps = sum(filling.n_gaps for filling in filled.values())
+    console.say(f"{count(n_gaps, 'gap')} filled")
 
 
 def _opened(console, model_path, path, reading):

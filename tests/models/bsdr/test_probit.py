@@ -206,6 +206,21 @@ def test_room_is_used_and_may_hold_the_argument(rng):
     assert_array_equal([cdf, density], expected)
 
 
+def test_hazard_keeps_its_digits_far_out():
+    """By the first terms of its series in 1 / a, which has as many digits there."""
+    x = np.array([60.0, 1e3, 1e5, 1e8])
+    assert_allclose(hazard(-x), x + 1 / x - 2 / x**3 + 10 / x**5, rtol=1e-12)
+    assert_allclose(hazard(np.array([-50.0])), hazard(np.array([-50.0 - 1e-9])), rtol=1e-10)
+
+
+@pytest.mark.parametrize("size", [1e3, 1e5, 1e7])
+def test_moments_exist_where_means_are_far_on_the_wrong_side(size, rng):
+    M, labels = -size * rng.random((200, 3)), rng.integers(3, size=200)
+    T, log_Z = class_scores(M, labels)
+    assert np.isfinite(T).all() and np.isfinite(log_Z).all()
+    assert np.all(T[np.arange(200), labels] >= T.max(axis=1) - 1e-6 * size)
+
+
 def test_hazard_is_the_derivative_of_log_cdf():
     A = np.array([-40.0, -3.0, 0.0, 2.0, 12.0])
     h = 1e-5

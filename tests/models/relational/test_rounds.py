@@ -90,7 +90,7 @@ def test_more_rounds_raise_the_trial_that_is_kept(task):
 
 def test_no_fewer_rounds_are_chosen_than_the_least(task):
     chosen = rounds.choose(task, rounds.smoothest_first, 7)
-    assert chosen.number is None or chosen.number >= 7
+    assert 7 <= chosen.number <= rounds.ROUNDS
     assert chosen.factor in rounds.FACTORS
 
 
@@ -99,6 +99,14 @@ def test_every_row_is_held_out_once(task):
     rows = np.concatenate([fold.held_out.rows for fold in folds])
     assert_allclose(np.sort(rows), np.arange(120))
     assert all(fold.data.X.shape[0] == 96 for fold in folds)
+
+
+def test_folds_do_not_depend_on_the_signs_of_axes(task):
+    held_out = []
+    for axes in (task.axes, -task.axes):
+        turned = task._replace(axes=axes, rng=np.random.default_rng(0))
+        held_out.append([f.held_out.rows for f in rounds._folds(turned, rounds.smoothest_first)])
+    assert_allclose(*held_out)
 
 
 def test_rounds_until_the_likelihood_is_high_enough():

@@ -3,6 +3,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 
+from gnomon.inference import subspace
 from gnomon.inference.loop import iterate
 from gnomon.linalg.data import Centered, Matrix, Weighted, center
 from gnomon.models.sppca import em, fit_by_products
@@ -75,3 +76,11 @@ def test_a_fine_tolerance_keeps_products_in_double_precision(problem, monkeypatc
     monkeypatch.setattr(Centered, "as_float32", lambda X: asked.append(X) or own(X))
     by_products(problem, tol=tol)
     assert bool(asked) == rounded
+
+
+def test_labelled_rows_are_read_again_where_they_are_too_many_to_keep(problem, monkeypatch):
+    kept, _, _, _ = by_products(problem)
+    monkeypatch.setattr(subspace, "SAMPLED_ENTRIES", 0)
+    found, _, run, _ = by_products(problem)
+    assert_allclose(found.small.objective, kept.small.objective, rtol=1e-10)
+    assert_allclose(found.small.objective, run.objective[-1], rtol=1e-9)

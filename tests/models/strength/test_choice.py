@@ -229,19 +229,28 @@ def test_very_unbalanced_classes_are_told_apart(rng):
     assert min(right[~labelled & (truth == c)].mean() for c in range(3)) > 0.8
 
 
-@pytest.mark.parametrize("seed", [3, 5])
-def test_labels_found_surely_count_against_the_trials(seed):
-    """Two labels in each of eight classes: trials leave one, and prefer no supervision here."""
+def few_labels(seed):
+    """Two labels in each of eight classes, of which trials leave one."""
     X, truth, _ = sample(np.random.default_rng(seed), classes=8, n=400, per_class=2, strength=3)
     rng = np.random.default_rng(seed)
     labelled = np.zeros(400, dtype=bool)
     labelled[[rng.choice(np.flatnonzero(truth == c), 2, replace=False) for c in range(8)]] = True
-    choice, found = chosen(X, np.where(labelled, truth, -1), 4, seed)
-    Xc = X - X.mean(axis=0)
-    pca = np.linalg.svd(Xc, full_matrices=False)[2][:4].T
-    assert np.argmin(choice.curve.loss) == 0
-    assert choice.s > 0
-    assert error(Xc @ found.projection, truth, labelled) < 0.5 * error(Xc @ pca, truth, labelled)
+    return X, truth, labelled
+
+
+def test_labels_found_surely_count_against_the_trials():
+    """Of 100 samples trials prefer no supervision in about ten; it is taken in some of them."""
+    against = []
+    for seed in range(100):
+        X, truth, labelled = few_labels(seed)
+        choice, found = chosen(X, np.where(labelled, truth, -1), 4, seed)
+        if np.argmin(choice.curve.loss) == 0 and choice.s > 0:
+            Xc = X - X.mean(axis=0)
+            pca = np.linalg.svd(Xc, full_matrices=False)[2][:4].T
+            maps = Xc @ found.projection, Xc @ pca
+            against.append(np.divide(*(error(T, truth, labelled) for T in maps)))
+    assert len(against) > 0
+    assert np.mean(against) < 0.5
 
 
 def test_ten_labels_in_all_are_enough_where_classes_are_clear(rng):

@@ -306,7 +306,7 @@ def test_a_part_of_very_many_labelled_rows_decides(sample, monkeypatch):
     assert len(rows) == 300
     assert np.all(labels[rows] >= 0)
     part = embedding(X, labels, 0.5)
-    assert_allclose(part @ part.T, whole @ whole.T, atol=0.1 * np.max(np.abs(whole @ whole.T)))
+    assert_allclose(part @ part.T, whole @ whole.T, atol=0.2 * np.max(np.abs(whole @ whole.T)))
 
 
 def test_the_latent_scale_is_that_of_z(sample):

@@ -30,6 +30,8 @@ from gnomon.linalg.data import slices
 
 # Ends of the table: below, a factor is computed by its logarithm; above, Phi is 1 to the last bit.
 LOWEST, HIGHEST = -14.0, 9.0
+# Below this Laplace's continued fraction of four terms has all digits of phi / Phi.
+FAR = -50.0
 # So fine that three terms are enough, so coarse that both tables stay in the cache.
 PER_UNIT = 1024
 # Of the normal density.
@@ -178,9 +180,14 @@ def cdf_and_density(A, work=None):
 
 
 def hazard(A, log_cdf=None):
-    """phi(a) / Phi(a), the derivative of log Phi, at any a."""
+    """phi(a) / Phi(a), the derivative of log Phi, at any a.
+
+    Far out both logarithms are huge, and their difference is lost; Laplace's fraction is exact.
+    """
     log_cdf = log_ndtr(A) if log_cdf is None else log_cdf
-    return np.exp(-0.5 * A * A - LOG_ROOT_TWO_PI - log_cdf)
+    found = np.exp(-0.5 * A * A - LOG_ROOT_TWO_PI - log_cdf)
+    x = np.maximum(-A, -FAR)
+    return np.where(A < FAR, x + 1 / (x + 2 / (x + 3 / (x + 4 / x))), found)
 
 
 def _integral(d, e, density, out):
@@ -297,7 +304,9 @@ def _mode(shift, slope):
 def _derivatives(u, shift, slope):
     A = u * slope + shift
     h = _hazard_by_table(A)
-    return (slope * h).sum(axis=0) - u, 1.0 + (slope**2 * h * (h + A)).sum(axis=0)
+    # Between 0 and 1 for any a; far out rounding leaves less of it, or more.
+    falls = np.clip(h * (h + A), 0.0, 1.0)
+    return (slope * h).sum(axis=0) - u, 1.0 + (slope**2 * falls).sum(axis=0)
 
 
 def _hazard_by_table(A):

@@ -32,13 +32,16 @@ from gnomon.models.dcagm.mixture import (
     add,
     add_class,
     class_densities,
+    first_of_class,
     m_step,
     moments_of,
     no_moments,
     of_class,
+    row_densities,
+    row_gradient,
     whiten,
 )
-from gnomon.models.dcagm.rows import Labelled, Rows
+from gnomon.models.dcagm.rows import Alone, Block, Labelled, Rows
 
 # Added to S as a share of the mean variance of a column, so that P'SP has an inverse where the
 # rows vary in fewer directions than P has.
@@ -123,19 +126,48 @@ def em_step(mixture: Mixture, Z, rows: Rows, model: Model) -> tuple[Mixture, flo
 
 def em_moments(mixture: Mixture, Z, rows: Rows, model: Model) -> tuple[Moments, float]:
     """Expected sums under (9)-(11) of [PGK07], and the log likelihood."""
-    white, moments, value = whiten(mixture), no_moments(mixture), 0.0
+    white, moments, value = whiten(mixture).astype(rows.X.dtype), no_moments(mixture), 0.0
     log_alpha = np.log(mixture.alpha)
     for block in rows.blocks:
-        here = Z[block.rows]
+        here = Z[block.rows].astype(rows.X.dtype, copy=False)
         if isinstance(block, Labelled) and block.only >= 0:
             value += _add_labelled(white, block, here, moments)
             continue
-        L, parts = class_densities(white, here)
-        term = block.em_term(L, log_alpha, model)
-        parts *= term.parts[mixture.class_of]
-        add(moments, moments_of(mixture, term.counts, parts, here))
-        value += term.value
+        found, parts, counts = em_parts(white, block, here, log_alpha, model)
+        add(moments, moments_of(mixture, counts, parts, here))
+        value += found
     return moments, value
+
+
+def em_parts(white: Whitened, block: Block, Z, log_alpha, model: Model):
+    """What rows add to the log likelihood, their parts (m, n) of Gaussians, counts of classes."""
+    if isinstance(block, Alone):
+        return alone_parts(white, Z, model.em_weight * block.weights)
+    L, parts = class_densities(white, Z)
+    term = block.em_term(L, log_alpha, model)
+    parts *= term.parts[white.mixture.class_of]
+    return term.value, parts, term.counts
+
+
+def objective_parts(white: Whitened, block: Block, Z, log_alpha, model: Model):
+    """What rows add to J, and its derivative by the log joint (m, n)."""
+    if isinstance(block, Alone):
+        return alone_parts(white, Z, model.unlabelled_weight * block.weights)[:2]
+    L, parts = class_densities(white, Z)
+    term = block.objective_term(L, log_alpha, model)
+    parts *= term.parts[white.mixture.class_of]
+    return term.value, parts
+
+
+def alone_parts(white: Whitened, Z, weights):
+    """The same of rows of which nothing is known, whatever the classes of Gaussians are.
+
+    Log p(z) is the third sum of eq. (2) of [PGK07]; it gives eq. (8) corrected (E-PGK07-2).
+    """
+    marginal, parts = row_densities(white, Z)
+    parts *= weights
+    counts = np.add.reduceat(parts.sum(axis=1), first_of_class(white.mixture.class_of))
+    return float(weights @ marginal), parts, counts
 
 
 def _add_labelled(white: Whitened, block: Labelled, Z, moments: Moments) -> float:
@@ -204,14 +236,13 @@ def through_scale(P, by_T, values, U, model: Model) -> tuple[float, np.ndarray, 
 
 def data_terms(mixture: Mixture, Z, rows: Rows, model: Model) -> tuple[float, np.ndarray]:
     """The sums over rows and chunks in J at coordinates Z, and their derivative by Z."""
-    value, gradient, white = 0.0, np.empty_like(Z), whiten(mixture)
+    value, gradient, white = 0.0, np.empty_like(Z), whiten(mixture).astype(rows.X.dtype)
     log_alpha = np.log(mixture.alpha)
     for block in rows.blocks:
-        L, parts = class_densities(white, Z[block.rows])
-        term = block.objective_term(L, log_alpha, model)
-        parts *= term.parts[mixture.class_of]
-        gradient[block.rows] = row_gradient(white, parts, Z[block.rows])
-        value += term.value
+        here = Z[block.rows].astype(rows.X.dtype, copy=False)
+        found, parts = objective_parts(white, block, here, log_alpha, model)
+        gradient[block.rows] = row_gradient(white, parts, here)
+        value += found
     if rows.apart is not None:
         here = Z[rows.apart.rows]
         L, parts = class_densities(white, here)
@@ -221,20 +252,6 @@ def data_terms(mixture: Mixture, Z, rows: Rows, model: Model) -> tuple[float, np
         np.add.at(gradient, rows.apart.rows, row_gradient(white, parts, here))
         value += term.value
     return value, gradient
-
-
-def row_gradient(white: Whitened, parts, Z) -> np.ndarray:
-    """Derivative by z (n, q) of a term whose derivative by the log joint is ``parts`` (m, n).
-
-    With those of the terms of J this is eq. (4), (7) and (8) of [PGK07] before the factor x'.
-    """
-    mixture = white.mixture
-    precisions = np.swapaxes(white.factors, 1, 2) @ white.factors
-    slopes = np.einsum("gab,gb->ga", precisions[mixture.covariance_of], mixture.means)
-    out = slopes.T @ parts
-    for s, precision in enumerate(precisions):
-        out -= parts[mixture.covariance_of == s].sum(axis=0) * (precision @ Z.T)
-    return out.T
 
 
 def spectrum(P, Z, rows: Rows, model: Model) -> tuple[np.ndarray, np.ndarray]:

@@ -124,9 +124,9 @@ def solved(sample: Sample, settings: Settings, loop: Loop):
     if whole:
         settings, scores = with_chosen_weights(sample, settings)
         return settings, scores, solve(sample, settings, loop), arrange(sample)
-    part = sampled.draw(sample)
+    part, least_rise = sampled.draw(sample, settings.model)
     settings, scores = with_chosen_weights(part, settings)
-    first = solve(part, settings, iterate).state
+    first = solve(part, settings, iterate, least_rise).state
     run = sampled.solve(part, first, sample, settings.model, loop, **_limits(sample, settings))
     return settings, scores, run, arrange(part)
 
@@ -174,9 +174,13 @@ def with_chosen_weights(sample: Sample, settings: Settings) -> tuple[Settings, d
     return settings._replace(model=model), scores
 
 
-def solve(sample: Sample, settings: Settings, loop: Loop) -> Run:
-    """The run with the best J of all starts; its state is the best that it met, or the last."""
-    loop, rows = partial(loop, **_limits(sample, settings)), arrange(sample)
+def solve(sample: Sample, settings: Settings, loop: Loop, least_rise=0.0) -> Run:
+    """The run with the best J of all starts; its state is the best that it met, or the last.
+
+    It has settled where J rises by less than the tolerance or ``least_rise``.
+    """
+    limits, rows = _limits(sample, settings), arrange(sample)
+    loop = partial(loop, **limits | {"tol": max(limits["tol"], least_rise)})
     if settings.batch_size is not None:
         parts = batches.cut(sample, settings.batch_size, settings.rng)
         return _by_batches(sample, rows, parts, settings.model, loop)

@@ -20,6 +20,10 @@ from gnomon.linalg.solve import stacked_half_inverses
 # The floor of what a logarithm is taken of or a number divided by: a Gaussian without rows keeps
 # its place, and its weight must not become log 0.
 TINY = np.finfo(float).tiny
+# Entries of A z that are worked on at a time: few enough for the cache.
+ENTRIES_AT_ONCE = 2**19
+# Products z_a z_b of a row up to which all sums of squares are one product with these.
+MOST_PRODUCTS = 300
 
 
 class Mixture(NamedTuple):
@@ -58,37 +62,88 @@ class Moments(NamedTuple):
 
 
 class Whitened(NamedTuple):
-    """A mixture made ready for many rows: A (s, q, q) with A Sigma A' = I, and constants (m,).
+    """A mixture made ready for many rows: A (s, q, q) with A Sigma A' = I, and what goes with it.
 
-    The constants are the log densities at the means, the weights included.
+    The log density of a Gaussian, its weights included, is constant + slope'z - |A z|^2 / 2.
     """
 
     mixture: Mixture
     factors: np.ndarray
+    slopes: np.ndarray
     constants: np.ndarray
+
+    def astype(self, dtype) -> "Whitened":
+        """The same for rows of another precision."""
+        parts = (part.astype(dtype) for part in (self.factors, self.slopes, self.constants))
+        return Whitened(self.mixture, *parts)
 
 
 def whiten(mixture: Mixture) -> Whitened:
-    """Factors and constants of the log densities, computed once for all blocks of rows."""
+    """Factors, slopes and constants of the log densities, computed once for all blocks of rows."""
     q = mixture.means.shape[1]
     factors, logdets = stacked_half_inverses(mixture.covariances)
-    weights = np.log(mixture.alpha)[mixture.class_of]
-    weights += np.log(np.maximum(mixture.beta, TINY))
-    constants = weights - 0.5 * (q * np.log(2 * np.pi) + logdets[mixture.covariance_of])
-    return Whitened(mixture, factors, constants)
+    of_gaussian = factors[mixture.covariance_of]
+    centres = np.einsum("gab,gb->ga", of_gaussian, mixture.means)
+    slopes = np.einsum("gab,ga->gb", of_gaussian, centres)
+    constants = np.log(mixture.alpha)[mixture.class_of]
+    constants += np.log(np.maximum(mixture.beta, TINY))
+    constants -= 0.5 * (q * np.log(2 * np.pi) + logdets[mixture.covariance_of])
+    return Whitened(mixture, factors, slopes, constants - 0.5 * np.sum(centres**2, axis=1))
 
 
 def log_joint(white: Whitened, Z) -> np.ndarray:
     """Log of alpha beta N(z; mu, Sigma) for each Gaussian and row (m, n)."""
-    mixture, factors = white.mixture, white.factors
-    # |A (z - mu)|^2 in full: lengths by covariance, and one product for all Gaussians.
-    lengths = np.stack([np.sum(np.square(factor @ Z.T), axis=0) for factor in factors])
-    centres = np.einsum("gab,gb->ga", factors[mixture.covariance_of], mixture.means)
-    slopes = np.einsum("gab,ga->gb", factors[mixture.covariance_of], centres)
-    out = slopes @ Z.T
-    out += (white.constants - 0.5 * np.sum(centres**2, axis=1))[:, None]
-    out -= 0.5 * lengths[mixture.covariance_of]
+    columns = np.ascontiguousarray(Z.T)
+    lengths = np.empty((len(white.factors), len(Z)), dtype=columns.dtype)
+    for some, A in _runs(white.factors, len(Z)):
+        Az = A @ columns
+        np.square(Az, out=Az)
+        np.sum(Az.reshape(-1, *columns.shape), axis=1, out=lengths[some])
+    lengths *= 0.5
+    out = white.slopes @ columns
+    out += white.constants[:, None]
+    out -= lengths[white.mixture.covariance_of]
     return out
+
+
+def row_gradient(white: Whitened, parts, Z) -> np.ndarray:
+    """Derivative by z (n, q) of a term whose derivative by the log joint is ``parts`` (m, n).
+
+    With those of the terms of J this is eq. (4), (7) and (8) of [PGK07] before the factor x'.
+    """
+    columns, weights = np.ascontiguousarray(Z.T), by_covariance(white.mixture, parts)
+    out = white.slopes.T @ parts
+    for some, A in _runs(white.factors, len(Z)):
+        Az = A @ columns
+        Az.reshape(-1, *columns.shape)[:] *= weights[some, None]
+        out -= A.T @ Az
+    return out.T
+
+
+def _runs(factors, n):
+    """Some factors at a time, stacked (k q, q), with their places."""
+    s, q, _ = factors.shape
+    size = max(1, ENTRIES_AT_ONCE // max(1, q * n))
+    for start in range(0, s, size):
+        some = slice(start, start + size)
+        yield some, factors[some].reshape(-1, q)
+
+
+def by_covariance(mixture: Mixture, parts) -> np.ndarray:
+    """Parts of the Gaussians (m, n) added up for each covariance (s, n)."""
+    s = len(mixture.covariances)
+    return parts if s == len(parts) else (mixture.covariance_of == np.arange(s)[:, None]) @ parts
+
+
+def row_densities(white: Whitened, Z) -> tuple[np.ndarray, np.ndarray]:
+    """Log p(z) (n,), and p(g | z) for each Gaussian (m, n)."""
+    shares = log_joint(white, Z)
+    top = shares.max(axis=0)
+    shares -= top
+    np.exp(shares, out=shares)
+    total = shares.sum(axis=0)
+    shares /= total
+    return top + np.log(total), shares
 
 
 def class_densities(white: Whitened, Z) -> tuple[np.ndarray, np.ndarray]:
@@ -100,7 +155,7 @@ def by_class(joint, class_of) -> tuple[np.ndarray, np.ndarray]:
     """The same from log p(z, g) (m, n)."""
     starts = first_of_class(class_of)
     ends = np.append(starts[1:], len(joint))
-    L, shares = np.empty((len(starts), joint.shape[1])), np.empty_like(joint)
+    L, shares = np.empty((len(starts), joint.shape[1]), joint.dtype), np.empty_like(joint)
     for c, (a, b) in enumerate(zip(starts, ends, strict=True)):
         top = joint[a:b].max(axis=0)
         own = np.exp(joint[a:b] - top, out=shares[a:b])
@@ -133,11 +188,19 @@ def no_moments(mixture: Mixture) -> Moments:
 
 def moments_of(mixture: Mixture, counts, parts, Z) -> Moments:
     """Sums of rows Z (n, q), of which each Gaussian has its parts (m, n)."""
-    squares = np.zeros_like(mixture.covariances)
-    for s in range(len(squares)):
-        weights = parts[mixture.covariance_of == s].sum(axis=0)
-        squares[s] = (Z * weights[:, None]).T @ Z
+    squares = _squares(by_covariance(mixture, parts), Z)
     return Moments(counts, parts.sum(axis=1), parts @ Z, squares)
+
+
+def _squares(weights, Z):
+    """Sums of z z' (s, q, q), of which each covariance has its weights (s, n)."""
+    q, columns = Z.shape[1], np.ascontiguousarray(Z.T)
+    if q * (q + 1) // 2 > MOST_PRODUCTS:
+        return np.stack([(columns * own) @ Z for own in weights])
+    a, b = np.triu_indices(q)
+    squares = np.empty((len(weights), q, q))
+    squares[:, a, b] = squares[:, b, a] = weights @ (columns[a] * columns[b]).T
+    return squares
 
 
 def add(total: Moments, part: Moments):
@@ -168,7 +231,7 @@ def of_class(white: Whitened, c: int) -> Whitened:
         mixture.means[own],
         mixture.covariances[kept],
     )
-    return Whitened(part, white.factors[kept], white.constants[own])
+    return Whitened(part, white.factors[kept], white.slopes[own], white.constants[own])
 
 
 def m_step(mixture: Mixture, moments: Moments, prior: Prior) -> Mixture:

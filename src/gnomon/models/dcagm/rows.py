@@ -194,18 +194,10 @@ class Labelled(NamedTuple):
 
 
 class Alone(NamedTuple):
-    """Rows of which nothing is known."""
+    """Rows of which nothing is known: they add their log densities to both terms."""
 
     rows: slice
     weights: np.ndarray
-
-    def objective_term(self, L, log_alpha, model) -> Term:
-        """What these rows add to J: their log densities."""
-        return row_density(L, model.unlabelled_weight * self.weights)
-
-    def em_term(self, L, log_alpha, model) -> Term:
-        """What these rows add to the log likelihood that EM climbs."""
-        return row_density(L, model.em_weight * self.weights)
 
 
 class Chunked(NamedTuple):
@@ -305,8 +297,9 @@ class Rows(NamedTuple):
         return (Z.T * self.weights) @ Z / self.weights.sum()
 
 
-def arrange(sample: Sample) -> Rows:
+def arrange(sample: Sample, block_rows: int | None = None) -> Rows:
     """The rows sorted by what is known of them; a chunk of one row says nothing: it is alone."""
+    size = BLOCK_ROWS if block_rows is None else block_rows
     labels, in_chunks = sample.labels, sample.in_chunks
     known = np.flatnonzero(labels >= 0)
     known = known[np.argsort(labels[known], kind="stable")]
@@ -315,9 +308,9 @@ def arrange(sample: Sample) -> Rows:
     members = members[np.argsort(sample.chunks[members], kind="stable")]
     order = np.concatenate([known, alone, members])
     weights = sample.weights[order]
-    blocks: list[Block] = _label_blocks(labels[known], weights)
-    blocks += [Alone(rows, weights[rows]) for rows in _cuts(len(known), len(alone))]
-    blocks += _chunk_blocks(len(known) + len(alone), sample.chunks[members], weights)
+    blocks: list[Block] = _label_blocks(labels[known], weights, size)
+    blocks += [Alone(rows, weights[rows]) for rows in _cuts(len(known), len(alone), size)]
+    blocks += _chunk_blocks(len(known) + len(alone), sample.chunks[members], weights, size)
     return Rows(sample.X, order, weights, tuple(blocks), _pairs(sample, order))
 
 
@@ -333,33 +326,33 @@ def _pairs(sample, order):
     return Apart(places[both], sample.labels[both], sample.weights[i] * sample.weights[j])
 
 
-def _label_blocks(labels, weights):
+def _label_blocks(labels, weights, size):
     """Blocks of sorted classes; a class with many rows has its own, since EM needs only one."""
     sizes = np.bincount(labels)
     ends = np.cumsum(sizes)
-    large = np.flatnonzero(sizes >= BLOCK_ROWS // 4)
+    large = np.flatnonzero(sizes >= size // 4)
     edges = np.unique(np.r_[0, ends[large] - sizes[large], ends[large], len(labels)])
     out = []
     for a, b in pairwise(edges):
-        for rows in _cuts(a, b - a):
+        for rows in _cuts(a, b - a, size):
             only = labels[a] if labels[a] == labels[b - 1] else -1
             out.append(Labelled(rows, weights[rows], labels[rows], int(only)))
     return out
 
 
-def _cuts(first, count):
-    """Slices of at most BLOCK_ROWS rows."""
-    for start in range(first, first + count, BLOCK_ROWS):
-        yield slice(start, min(start + BLOCK_ROWS, first + count))
+def _cuts(first, count, size):
+    """Slices of at most ``size`` rows."""
+    for start in range(first, first + count, size):
+        yield slice(start, min(start + size, first + count))
 
 
-def _chunk_blocks(first, chunks, weights):
+def _chunk_blocks(first, chunks, weights, size):
     """Blocks that end where a chunk ends."""
     if not len(chunks):
         return []
     starts = np.flatnonzero(np.r_[True, np.diff(chunks) != 0])
     edges = np.r_[starts, len(chunks)]
-    cuts = np.unique(np.searchsorted(edges, np.arange(0, len(chunks), BLOCK_ROWS)))
+    cuts = np.unique(np.searchsorted(edges, np.arange(0, len(chunks), size)))
     out = []
     for a, b in pairwise(np.r_[cuts, len(starts)]):
         if a < b:

@@ -220,7 +220,9 @@ def clusters(Z, weights, k: int, rng=None, *, n_steps=20) -> np.ndarray:
     if rng is None:
         ids = _slices(Z, weights, k)
     else:
-        drawn = rng.choice(len(Z), size=k, p=weights / weights.sum())
+        # A row that is drawn twice would leave a cluster without rows.
+        twice = np.count_nonzero(weights) < k
+        drawn = rng.choice(len(Z), size=k, p=weights / weights.sum(), replace=twice)
         ids = _nearest(Z, Z[drawn])
     for _ in range(n_steps):
         new = _nearest(Z, _centres(Z, weights, ids, k))

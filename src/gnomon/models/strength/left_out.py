@@ -66,6 +66,7 @@ def second_is_better(views, known: Outputs, weights) -> bool:
     return first > 0 and next(losses) < first
 
 
+@one_thread
 def best_power(K, known: Outputs, weights) -> float:
     """The power of the kernel K (m, m) of labelled rows that finds their classes best."""
     views = [coordinates_of(K**power) for power in POWERS]
