@@ -107,7 +107,7 @@ def compare(
     -----
     Scores are those of the held-out rows of all splits together. For each model the smallest
     number of components stands whose score is within 0.02 of its best. The best of these leads,
-    with half a standard error in favour of SPPCA and KernelSPPCA, which hold up where labels are
+    with a standard error in favour of SPPCA and KernelSPPCA, which hold up where labels are
     few. What is printed of the leader is its score less the optimism of choosing, found by
     drawing rows again [ET93]. Another is "as good" where the 95 % interval of its difference to
     the leader on the same rows, with two rows thought to be there besides [BP12], lies above
