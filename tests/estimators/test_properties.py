@@ -54,7 +54,11 @@ NOT_PROMISED = {
         "PRPCA, relation=learnt": BY_SPLITS,
     },
     "another offset": CHAINS,
-    "another unit": {"SPPCA, supervision=likelihood, solver=em": AS_PRINTED, **CHAINS},
+    "another unit": {
+        "SPPCA, supervision=likelihood, solver=em": AS_PRINTED,
+        "PRPCA, relation=paper, solver=em": AS_PRINTED,
+        **CHAINS,
+    },
     "features in another order": {
         "BSDR*": BEYOND_RANK,
         "BSDRRegressor*": BEYOND_RANK,
