@@ -335,3 +335,16 @@ def test_what_cannot_be_chosen_is_said():
 def test_the_smallest_of_equal_sizes_is_taken_without_a_margin_too():
     assert smallest_good([4, 2, 3], [0.7, 0.7, 0.7 + 1e-15], margin=0.0) == 2
     assert smallest_good([4, 2, 3], [0.7, 0.6, 0.7], margin=0.05) == 3
+
+
+def test_folds_of_sparse_rows_are_those_of_dense_ones_and_nothing_becomes_dense(monkeypatch, rng):
+    X = sparse.random_array((60, 40), density=0.1, rng=rng, format="csr")
+    y = np.arange(60) % 3
+    X, y = sparse.vstack([X, X[:10]], format="csr"), np.concatenate([y, y[:10]])
+    dense = list(selection._splits(X.toarray(), y))
+    monkeypatch.setattr(sparse.csr_array, "toarray", None)
+    for (train, test), (_, expected) in zip(selection._splits(X, y), dense, strict=True):
+        assert_array_equal(test, expected)
+        # Copies are held out with their originals.
+        assert set(test[test < 10] + 60) == set(test[test >= 60])
+        assert_array_equal(np.sort(np.concatenate([train, test])), np.arange(70))

@@ -28,6 +28,7 @@ from gnomon.estimators._targets import (
     require_targets,
 )
 from gnomon.estimators.links import Links, read_links
+from gnomon.linalg.data import as_data, center
 from gnomon.typing import OutputsLike, RowsLike, SeedLike
 
 # Numbers of components that are tried; a picture has two at least.
@@ -230,24 +231,32 @@ def choose_size(model, X, y, params) -> SizeChoice:
 
 def _splits(X, y):
     """Training and test rows, whatever the order of rows; those that are equal share a fold."""
+    rows = _finite(X)
     # An unlabelled copy of a labelled row may stay when that is held out.
-    rows = np.column_stack([_finite(X), labelled_rows(y)])
-    distinct, first, group = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    apart = distinct[:, :-1] - distinct[:, :-1].mean(axis=0)
-    order = np.argsort(np.linalg.norm(apart, axis=1), kind="stable")
+    marks = np.column_stack([_mark(rows), labelled_rows(y)])
+    _, first, group = np.unique(marks, axis=0, return_index=True, return_inverse=True)
+    _, apart = center(as_data(rows[first]))
+    order = np.argsort(apart.row_squared_norms(), kind="stable")
     names = take_rows(as_array(y), first[order])
     for _, test in SemiSupervisedSplit(5).split(order[:, None], names):
         held_out = np.flatnonzero(np.isin(group.ravel(), order[test]))
-        yield np.setdiff1d(np.arange(len(rows)), held_out), held_out
+        yield np.setdiff1d(np.arange(len(marks)), held_out), held_out
+
+
+def _mark(rows):
+    """A number for every row, the same for equal ones and for no others: a product by chance."""
+    chance = np.random.default_rng(0).standard_normal((rows.shape[1], 1))
+    marks = (as_data(rows) @ chance).ravel()
+    return np.round(marks / (np.abs(marks).max(initial=0.0) or 1.0), 12)
 
 
 def _finite(X):
-    """Rows as an array in a unit of their own, with zeros for what is missing."""
+    """Rows as an array, with zeros for what is missing; sparse ones stay sparse."""
     given: Any = take_rows(X, np.arange(X.shape[0]))
-    dense = given.toarray() if sparse.issparse(given) else given  # type: ignore[attr-defined]
-    rows = np.asarray(dense, dtype=float)
-    rows = np.where(np.isfinite(rows), rows, 0.0)
-    return rows / (np.abs(rows).max(initial=0.0) or 1.0)
+    if sparse.issparse(given):
+        return given.tocsr().astype(float)  # type: ignore[attr-defined]
+    rows = np.asarray(given, dtype=float)
+    return np.where(np.isfinite(rows), rows, 0.0)
 
 
 def _scores(model, X, y, kind, params, sizes, splits) -> dict[int, float]:
