@@ -130,27 +130,42 @@ def with_head(odds, head_odds, say=0.5) -> np.ndarray:
     return proba if head_odds is None else (1 - say) * proba + say * softmax(head_odds, axis=1)
 
 
-def sharpness(folds, shares, doubt) -> float:
-    """By how much log odds of a map that was fitted to the labels are multiplied to be believed.
+class Belief(NamedTuple):
+    """What log odds are multiplied by to be believed, and whether they say anything at all."""
 
-    ``folds`` are fits without some of the labels. The factor of least loss on these is too small
-    for a fit that knows them all, by as much as is not known: half-way is taken, which is the best
-    of the powers 1, .7 and .5 (log loss .95, where 1.05 is that of the odds as they are).
+    sharpness: float = 1.0
+    finds: bool = True
+
+
+def believed(folds, shares, doubt) -> Belief:
+    """How far a map that was fitted to few labels may be believed, by fits without some of them.
+
+    The factor of least loss on hidden labels is too small for the fit that knows them all:
+    half-way is taken, the best of its powers 1, .7 and .5 (log loss .95; 1.05 without a factor).
+    Nothing is found where the least factor is best and the most frequent class is as often right.
     """
     if not folds:
-        return 1.0
-    mixture = np.concatenate([fold.odds for fold in folds])
-    heads = [(fit_head(fold.Z, fold.labels, fold.weights), fold.hidden_Z) for fold in folds]
-    head = np.concatenate([Z @ learnt.coef + learnt.intercept for learnt, Z in heads])
+        return Belief()
+    odds = np.concatenate([fold.odds for fold in folds]), _hidden_head_odds(folds)
     labels = np.concatenate([fold.hidden_labels for fold in folds])
     weights = np.concatenate([fold.hidden_weights for fold in folds])
     rows = np.arange(len(labels))
 
-    def loss(factor):
-        proba = doubted(with_head(factor * mixture, factor * head), shares, doubt)
-        return -weights @ np.log(proba[rows, labels])
+    def chances(factor):
+        return doubted(with_head(*(factor * part for part in odds)), shares, doubt)
 
-    return float(np.sqrt(min(LESS_SHARP, key=loss)))
+    losses = [-weights @ np.log(chances(factor)[rows, labels]) for factor in LESS_SHARP]
+    factor = LESS_SHARP[np.argmin(losses)]
+    hits = weights @ (chances(factor).argmax(axis=1) == labels) / weights.sum()
+    finds = factor > LESS_SHARP[-1] or hits > shares.max()
+    return Belief(float(np.sqrt(factor)), bool(finds))
+
+
+def _hidden_head_odds(folds):
+    """Log odds of hidden labels by heads that were taught by the others."""
+    heads = (fit_head(fold.Z, fold.labels, fold.weights) for fold in folds)
+    parts = zip(folds, heads, strict=True)
+    return np.concatenate([fold.hidden_Z @ head.coef + head.intercept for fold, head in parts])
 
 
 def class_shares(labels, weights, n_classes) -> tuple[np.ndarray, float]:

@@ -33,10 +33,10 @@ from gnomon.estimators._fit import IterativeFit
 from gnomon.estimators._predict import (
     NOTHING_FOUND,
     PredictsLabels,
+    believed,
     class_shares,
     doubted,
     fit_head,
-    sharpness,
     taught_rows,
     with_head,
 )
@@ -533,8 +533,8 @@ class DCAGM(
             self.class_head_ = fit_head(Z, labels[rows], weights[rows])
             counted = class_shares(labels, weights, len(self.classes_))
             self.class_shares_, self.class_doubt_ = counted
-            self.class_sharpness_ = sharpness(held_out, *counted)
-            if not self._finds_classes(X, np.where(weights > 0, labels, -1), weights):
+            self.class_sharpness_, finds = believed(held_out, *counted)
+            if not finds or not self._finds_classes(X, np.where(weights > 0, labels, -1), weights):
                 self.class_head_, self.class_doubt_ = None, NOTHING_FOUND
 
     def _finds_classes(self, X, labels, weights):

@@ -19,6 +19,7 @@ import numpy as np
 from gnomon.linalg import eigen
 from gnomon.linalg.blocks import KEPT_ENTRIES
 from gnomon.linalg.data import Data
+from gnomon.linalg.solve import above_rounding
 from gnomon.models.dcagm.alternation import State
 from gnomon.models.dcagm.mixture import class_densities, whiten
 from gnomon.models.dcagm.rows import Sample, arrange
@@ -71,22 +72,30 @@ def are_few(labels, weights, n_columns: int) -> bool:
 
 def leading_axes(X: Data, labels, weights, q: int) -> Axes | None:
     """The axes among which a projection is sought; None for all columns."""
+    n, d = X.shape
     labelled = int(weights[labels >= 0].sum())
     k = max(LEAST_DIRECTIONS, q, labelled // PER_DIRECTION)
-    if k >= min(X.shape) or k * X.shape[0] > KEPT_ENTRIES:
+    if k >= d or min(k, n) * n > KEPT_ENTRIES:
         return None
-    V = principal_axes(X.weighted(weights), k)
-    T = np.asarray(X @ V.astype(X.dtype), dtype=X.dtype)
-    size = np.sqrt(weights @ np.sum(T**2, axis=1, dtype=float) / weights.sum() / k)
-    return Axes((T / size).astype(X.dtype), V / size)
+    values, V = principal_axes(X.weighted(weights), min(k, n))
+    V = V[:, above_rounding(values, X.dtype)]
+    return scaled_axes(X, V, weights) if V.shape[1] >= q else None
 
 
-def principal_axes(X: Data, k: int) -> np.ndarray:
-    """Leading eigenvectors (d, k) of X'X."""
+def principal_axes(X: Data, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Leading eigenvalues (k,) and vectors (d, k) of X'X."""
     route = eigen.route(X, k)
     if route == "subspace":
-        return eigen.krylov_pairs(X, k, np.random.default_rng(0))[1]
-    return (eigen.from_moments if route == "moments" else eigen.from_dual)(X, k).vectors
+        return eigen.krylov_pairs(X, k, np.random.default_rng(0))
+    found = (eigen.from_moments if route == "moments" else eigen.from_dual)(X, k)
+    return found.values, found.vectors
+
+
+def scaled_axes(X: Data, V, weights) -> Axes:
+    """Rows on axes V, with unit variance on average."""
+    T = np.asarray(X @ V.astype(X.dtype))
+    size = np.sqrt(weights @ np.sum(T**2, axis=1, dtype=float) / weights.sum() / V.shape[1])
+    return Axes((T / size).astype(X.dtype), V / size)
 
 
 def held_out(sample: Sample, refit: Callable[[Sample], State]) -> list[Fold]:

@@ -111,7 +111,7 @@ def _fit(problem, settings, loop):
     are_few = not settings.model.as_printed and few.are_few(
         problem.labels, problem.weights, varying
     )
-    space = short_basis(standard.data, problem, settings, are_few)
+    space = basis_of(standard.data, problem, settings, are_few)
     sample = in_standard_units(problem, standard, space)
     settings, scores, run, part = solved(sample, _as_far(settings, are_few), loop)
     rows = arrange(part)
@@ -165,17 +165,19 @@ def solved(sample: Sample, settings: Settings, loop: Loop):
     return settings, scores, run, part
 
 
-def short_basis(X: Data, problem: Problem, settings: Settings, are_few) -> Basis:
-    """Axes among which few labels are looked for; else a basis of the span of wide dense rows.
-
-    None for the columns themselves. Steps never leave the span of the rows, so the fit is the same
-    in the fewer columns of its basis.
-    """
-    q = settings.model.n_components
+def basis_of(X: Data, problem: Problem, settings: Settings, are_few) -> Basis:
+    """Axes among which few labels are looked for, the basis of short rows, or the columns: None."""
+    q, axes = settings.model.n_components, None
     if are_few and settings.batch_size is None:
         axes = few.leading_axes(X, problem.labels, problem.weights, q)
-        if axes is not None:
-            return axes
+    return short_basis(X, q) if axes is None else axes
+
+
+def short_basis(X: Data, q: int) -> RowSpace | None:
+    """A basis of the span of the rows where X is dense and wide, else None.
+
+    Steps never leave that span, so the fit is the same in fewer columns.
+    """
     if X.is_sparse or X.shape[1] <= X.shape[0]:
         return None
     space = row_space(X)
