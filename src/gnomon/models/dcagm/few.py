@@ -5,7 +5,7 @@ on pure noise the labelled rows come out apart. Three things keep it honest wher
 than two labels a column.
 
 directions  the projection is sought among the leading principal axes of all rows, one for every two
-            labels: what no label chose cannot follow the labels
+            labels, where hidden labels prefer these: what no label chose cannot follow the labels
 steps       it ends after some steps, of which the first ones find what the classes share
 sharpness   the fit is repeated without the labels of a fold, and the log odds of the hidden labels
             say how much of those of the fit may be believed
@@ -23,9 +23,11 @@ from gnomon.linalg.solve import above_rounding
 from gnomon.models.dcagm.alternation import State
 from gnomon.models.dcagm.mixture import class_densities, whiten
 from gnomon.models.dcagm.rows import Sample, arrange
+from gnomon.models.dcagm.weights import floored
 
 # Labels for every direction, and directions that may always be used: on 24 tasks with 2, 5 and 20
-# labels a class a label for each is no better, nor are four; ten axes in all lose the faces.
+# labels a class a label for each is no better, nor are four; ten axes in all lose the faces. Among
+# axes the log loss is .88 on 34 tasks, among all columns .98, where hidden labels choose .87.
 PER_DIRECTION, LEAST_DIRECTIONS = 2, 20
 # From so many labels on they are not few, whatever the columns: axes would cost more than the fit.
 MOST_FEW = 1000
@@ -116,6 +118,15 @@ def without(part: Sample, hidden, refit) -> Fold:
     odds, _ = class_densities(whiten(state.mixture), Z[hidden])
     inside, outside = ((Z[m], part.labels[m], part.weights[m]) for m in (known, hidden))
     return Fold(*inside, *outside, odds.T)
+
+
+def loss(found: list[Fold]) -> float:
+    """Mean negative log probability of hidden labels by the mixtures, 0 where none could be."""
+    if not found:
+        return 0.0
+    given = [floored(fold.odds.T, fold.hidden_labels) for fold in found]
+    weights = np.concatenate([fold.hidden_weights for fold in found])
+    return float(-weights @ np.concatenate(given) / weights.sum())
 
 
 def folds(sample: Sample) -> np.ndarray:

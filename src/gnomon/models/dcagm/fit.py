@@ -107,11 +107,9 @@ def _fit(problem, settings, loop):
     standard = standardize(problem.X, problem.weights, by_column=settings.standardize)
     if not standard.factors.any():
         raise ValueError("X has no variation: all rows are equal; accepted are rows that differ")
-    varying = np.count_nonzero(standard.factors)
-    are_few = not settings.model.as_printed and few.are_few(
-        problem.labels, problem.weights, varying
-    )
-    space = basis_of(standard.data, problem, settings, are_few)
+    known = problem.labels, problem.weights, np.count_nonzero(standard.factors)
+    are_few = not settings.model.as_printed and few.are_few(*known)
+    space, folds = basis_of(problem, standard, settings, are_few)
     sample = in_standard_units(problem, standard, space)
     settings, scores, run, part = solved(sample, _as_far(settings, are_few), loop)
     rows = arrange(part)
@@ -125,7 +123,7 @@ def _fit(problem, settings, loop):
         model=settings.model,
         weight_scores=scores,
         run=run._replace(converged=run.converged or _as_meant(run, settings, are_few)),
-        held_out=held_out(part, settings) if are_few else [],
+        held_out=folds,
     )
 
 
@@ -165,12 +163,23 @@ def solved(sample: Sample, settings: Settings, loop: Loop):
     return settings, scores, run, part
 
 
-def basis_of(X: Data, problem: Problem, settings: Settings, are_few) -> Basis:
-    """Axes among which few labels are looked for, the basis of short rows, or the columns: None."""
-    q, axes = settings.model.n_components, None
-    if are_few and settings.batch_size is None:
-        axes = few.leading_axes(X, problem.labels, problem.weights, q)
-    return short_basis(X, q) if axes is None else axes
+def basis_of(problem: Problem, standard: Standard, settings: Settings, are_few):
+    """The basis that the fit is sought in, and fits without some labels where these are few.
+
+    Of the axes among which few labels are looked for and all columns, or the basis of short rows,
+    the one in which hidden labels are found better.
+    """
+    spaces: list[Basis] = [short_basis(standard.data, settings.model.n_components)]
+    if not are_few:
+        return spaces[0], []
+    if settings.batch_size is None:
+        known = problem.labels, problem.weights, settings.model.n_components
+        axes = few.leading_axes(standard.data, *known)
+        spaces = spaces if axes is None else [axes, *spaces]
+    samples = [in_standard_units(problem, standard, space) for space in spaces]
+    folds = [held_out(sample, settings) for sample in samples]
+    best = int(np.argmin([few.loss(found) for found in folds]))
+    return spaces[best], folds[best]
 
 
 def short_basis(X: Data, q: int) -> RowSpace | None:
