@@ -9,10 +9,11 @@ logistic regression on 20 standardised principal components.
     python benchmarks/calibration.py --heads --repeats 2
     python benchmarks/calibration.py --doubt --repeats 4
     python benchmarks/calibration.py --curves --repeats 2
+    python benchmarks/calibration.py --noise --repeats 20
 
 The third tries other penalties of the head, and heads on maps of other sizes; the fourth other
-shares of the class shares in the probabilities; the last keeps reliability curves: how often the
-predicted class is right, by how sure the prediction is.
+shares of the class shares in the probabilities; the fifth keeps reliability curves: how often the
+predicted class is right, by how sure the prediction is; the last has random labels of pure noise.
 """
 
 import argparse
@@ -26,7 +27,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import supervision_sets as sets
-from gnomon import DCAGM, SPPCA, KernelSPPCA, LabelledOnly
+from gnomon import BSDR, DCAGM, SPPCA, KernelSPPCA, LabelledOnly, MultinomialProbit
 from gnomon.estimators import _predict
 from gnomon.models.strength import closed_form
 
@@ -46,6 +47,14 @@ N_BINS = 10
 # The two that predict classes on maps for few labels.
 CURVES_OF = ("SPPCA", "KernelSPPCA")
 SEEN = 0.7
+# Columns, classes and labels a class of noise, and those that predict it, five components each.
+NOISE = [(20, 2, 5), (20, 5, 5), (20, 10, 2), (300, 2, 20), (300, 5, 5), (300, 10, 5)]
+OF_NOISE = {
+    "DCAGM": lambda: DCAGM(5),
+    "SPPCA": lambda: SPPCA(5),
+    "BSDR": lambda: LabelledOnly(BSDR(5, random_state=0)),
+    "MultinomialProbit": lambda: LabelledOnly(MultinomialProbit()),
+}
 
 
 def main():
@@ -56,8 +65,11 @@ def main():
     parser.add_argument("--doubt", action="store_true", help="other class shares instead")
     parser.add_argument("--dcagm", action="store_true", help="DCAGM, which takes longer, instead")
     parser.add_argument("--curves", action="store_true", help="reliability curves instead")
+    parser.add_argument("--noise", action="store_true", help="random labels instead")
     parser.add_argument("--first", type=int, default=700, help="seed of the first repeat")
     options = parser.parse_args()
+    if options.noise:
+        return run_noise(options)
     if measure.data_folder() is None:
         return
     if options.heads:
@@ -121,6 +133,36 @@ def run_doubt(options):
         rows,
         [f"{options.repeats} splits, seeds {options.first} and following, {len(cells)} tasks."],
     )
+
+
+def run_noise(options):
+    """How often each says that it found classes in noise, and its log loss above uniform."""
+    rows, seeds = [], range(options.first, options.first + options.repeats)
+    for case in NOISE:
+        cells = []
+        for make in OF_NOISE.values():
+            found = np.array([of_noise(make(), *case, seed) for seed in seeds])
+            cells.append(f"{found[:, 0].mean():.2f} / {found[:, 1].mean():+.3f}")
+        rows.append(["{} columns, {} classes, {} labels each".format(*case), *cells])
+        print(rows[-1], flush=True)
+    measure.write(
+        "calibration_noise",
+        "Random labels of pure noise: share of fits that find classes / log loss above uniform",
+        ["noise", *OF_NOISE],
+        rows,
+        [f"200 rows and 200 unseen, {len(seeds)} draws, seeds {options.first} and following."],
+    )
+
+
+def of_noise(model, n_columns, n_classes, labels, seed):
+    """Whether a model does not say that it found nothing, and its log loss above uniform."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((400, n_columns)), rng.permutation(np.arange(400) % n_classes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X[:200], draw(y[:200], labels, rng))
+        loss = figures(model.predict_proba(X[200:]), model.classes_, y[200:])[1]
+    return getattr(model, "class_doubt_", 0.0) != _predict.NOTHING_FOUND, loss - np.log(n_classes)
 
 
 def run_curves(options):

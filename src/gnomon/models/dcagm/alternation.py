@@ -47,8 +47,8 @@ from gnomon.models.dcagm.rows import Alone, Block, Labelled, Rows
 # rows vary in fewer directions than P has.
 SHRINKAGE = 1e-3
 # Pseudo-points of a covariance beyond its q dimensions, so that they alone would determine it, and
-# their variance as a share of that of all rows. With 2 or 5 labels a class 0.2 has a lower log loss
-# and more hits than 0.05 and 0.5 (benchmarks/defaults.py); with a tenth of rows labelled 0.05 is
+# their variance as a share of that of all rows. With 2 or 5 labels a class 0.2 has a log loss of
+# .62, 0.05 of .68 and 0.5 of .61 (benchmarks/defaults.py); with a tenth of rows labelled 0.05 is
 # as good (benchmarks/dcagm_defaults.py), and the tables of [PGK07] are made with that.
 PRIOR_POINTS, PRIOR_SCALE = 2, 0.2
 # Steps of EM after each step of the projection; the paper says a few.
