@@ -22,6 +22,7 @@ import numpy as np
 
 from gnomon.exceptions import NumericalError
 from gnomon.inference.loop import Method, Run, iterate
+from gnomon.linalg.tall import Tall, inner, mixed
 
 # Directions beyond those asked for with which a basis starts: the last one wanted then
 # converges with the others.
@@ -41,8 +42,6 @@ FIRST_RATIO = 3.0
 CLEAN = 1e3
 # Blocks of q directions that the basis may hold before it is cut to the best of them.
 MOST_BLOCKS = 3
-# Rows of a tall matrix that are mixed at a time, in place: few enough for the cache.
-ROWS_AT_ONCE = 4096
 # Columns of a row that count when special rows are held beside the data: texts have some hundreds.
 MOST_STORED = 1000
 
@@ -109,7 +108,7 @@ def maximise(  # noqa: PLR0913 - a solver and its settings
     Callbacks of the loop see the state that the last answer carries; since the basis is not part
     of it, a checkpoint cannot go on from there.
     """
-    basis = _Basis(X, special, most_blocks * start.shape[1])
+    basis = _Basis(X, special)
     method = Method(
         _Round(block=orthonormal(start)),
         partial(_next_round, basis=basis, solve_small=solve_small, tol=tol, most=most_blocks),
@@ -202,9 +201,9 @@ def orthonormal(B, times=2) -> np.ndarray:
     where what is left of their products is kept with the basis.
     """
     for _ in range(times):
-        values, U = np.linalg.eigh(_inner(B, B))
+        values, U = np.linalg.eigh(inner(B, B))
         kept = values > values[-1] * np.finfo(B.dtype).eps * 10
-        B = _mixed(B, U[:, kept] / np.sqrt(values[kept]))
+        B = mixed(B, U[:, kept] / np.sqrt(values[kept]))
     return B
 
 
@@ -219,37 +218,6 @@ class _Step(NamedTuple):
     gram: np.ndarray
 
 
-class _Columns:
-    """A matrix that grows by columns, with a little room to spare."""
-
-    def __init__(self, n, dtype, room):
-        self._room = np.empty((n, room), dtype=dtype, order="F")
-        self._used = 0
-
-    @property
-    def filled(self):
-        return self._room[:, : self._used]
-
-    def append(self, block):
-        needed = self._used + block.shape[1]
-        if needed > self._room.shape[1]:
-            room = np.empty(
-                (len(self._room), needed + needed // 2), dtype=self._room.dtype, order="F"
-            )
-            room[:, : self._used] = self.filled
-            self._room = room
-        self._room[:, self._used : needed] = block
-        self._used = needed
-
-    def mix(self, M):
-        """Replace the columns by mixtures of them, a block of rows at a time, in place."""
-        k = M.shape[1]
-        for start in range(0, len(self._room), ROWS_AT_ONCE):
-            rows = slice(start, start + ROWS_AT_ONCE)
-            self._room[rows, :k] = self.filled[rows] @ M.astype(self._room.dtype)
-        self._used = k
-
-
 class _Basis:
     """The basis V (d, r), the products N = X'X V (d, r), and Gram matrices S = V'V, G = V'N.
 
@@ -257,28 +225,14 @@ class _Basis:
     X'Z of all others is a mixture of N, without another product with the data.
     """
 
-    def __init__(self, X, special, room):
+    def __init__(self, X, special):
         self.X, self.special = X, special
-        room = min(room, *X.shape)
-        self._V = _Columns(X.shape[1], X.dtype, room)
-        self._N = _Columns(X.shape[1], X.dtype, room)
-        self._T = _Columns(0 if special is None else len(special), X.dtype, room)
+        self.V, self.N = Tall(X.shape[1]), Tall(X.shape[1])
+        self.T = np.empty((0 if special is None else len(special), 0), dtype=X.dtype)
         self._place = _places(X.shape[0], special)
         self._special_rows = _kept_rows(X, special)
         self.S, self.G = np.empty((0, 0)), np.empty((0, 0))
         self._map: Any = None
-
-    @property
-    def V(self):
-        return self._V.filled
-
-    @property
-    def N(self):
-        return self._N.filled
-
-    @property
-    def T(self):
-        return self._T.filled
 
     def make_room(self, width, H, most_blocks):
         """Keep the span of the answer and the leading axes, if ``width`` more would be too many."""
@@ -287,20 +241,20 @@ class _Basis:
             return
         kept, _ = np.linalg.qr(np.hstack([H, np.eye(r, min(2 * q, r))]))
         mixing = self._map @ kept
-        for columns in (self._V, self._N, self._T):
-            columns.mix(mixing)
+        self.V.mix(mixing)
+        self.N.mix(mixing)
+        self.T = self.T @ mixing.astype(self.T.dtype)
         self.S, self.G = mixing.T @ self.S @ mixing, mixing.T @ self.G @ mixing
         self._map = kept.T
 
     def append(self, block) -> int:
         """Take in directions, by a product with the rows and one back."""
         normal, rows = self.X.reduced(partial(_there_and_back, B=block), self._place, join=_both)
-        k = len(self.S)
-        self._V.append(block)
-        self._N.append(normal)
-        self._T.append(rows)
-        self.S = _border(self.S, _inner(self.V, self.V[:, k:]))
-        self.G = _border(self.G, _inner(self.V, self.N[:, k:]))
+        self.V.append(block)
+        self.N.append(normal)
+        self.T = np.hstack([self.T, rows])
+        self.S = _border(self.S, inner(self.V, block))
+        self.G = _border(self.G, inner(self.V, normal))
         return block.shape[1]
 
     def reduce(self, last, final) -> SmallProblem:
@@ -321,15 +275,13 @@ class _Basis:
             own = small.special - rows @ H
             inside, more = inside + rows.T @ own, self._of_special_rows(own)
         inside = np.linalg.solve(self.S, inside)
-        outside = _mixed(self.N, H) - _mixed(self.V, inside)
-        if more is not None:
-            outside += more
-        gram = _inner(outside, outside)
+        outside = mixed(self.N, H, less=(self.V, inside), plus=more)
+        gram = inner(outside, outside)
         whole = np.trace(gram) + np.sum(inside * (self.S @ inside))
         if np.trace(gram) < (CLEAN * np.finfo(outside.dtype).eps) ** 2 * whole:
-            rounding = np.linalg.solve(self.S, _inner(self.V, outside))
-            outside -= _mixed(self.V, rounding)
-            gram = _inner(outside, outside)
+            rounding = np.linalg.solve(self.S, inner(self.V, outside))
+            outside -= mixed(self.V, rounding)
+            gram = inner(outside, outside)
         return _Step(inside, outside, gram)
 
     def _of_special_rows(self, Z):
@@ -340,7 +292,7 @@ class _Basis:
 
     def full(self, step: _Step):
         """The M-step X'Z (d, q)."""
-        return step.outside + _mixed(self.V, step.inside)
+        return step.outside + mixed(self.V, step.inside)
 
     def is_full(self, block) -> bool:
         return self.V.shape[1] + block.shape[1] > min(self.X.shape)
@@ -385,7 +337,7 @@ def _back(X, place, special):
 def _there(X, place, B):
     """The Gram matrix of X B (k, k), and its special rows (n1, k)."""
     rows = X @ B
-    return _inner(rows, rows), rows[place >= 0]
+    return inner(rows, rows), rows[place >= 0]
 
 
 def _principal(S, G):
@@ -417,7 +369,7 @@ def _ascent_directions(outside, gram, small: SmallSolution, tol):
     values, U = np.linalg.eigh(whitening.T @ gram @ whitening)
     gains = np.maximum(values, 0.0) / (2 * small.sigma2)
     kept = gains > LOCK * tol / len(gains)
-    return _mixed(outside, whitening @ (U[:, kept] / np.sqrt(values[kept]))), gains.sum()
+    return mixed(outside, whitening @ (U[:, kept] / np.sqrt(values[kept]))), gains.sum()
 
 
 def _ratio(before: _Round, reached):
@@ -431,18 +383,10 @@ def _polish(X, full, solve_small, special) -> Solution:
     block = orthonormal(full.astype(X.dtype), times=1)
     place = _places(X.shape[0], special)
     gram, rows = X.reduced(partial(_there, B=block), place, join=_both)
-    mapping, values = _principal(_inner(block, block), gram)
+    mapping, values = _principal(inner(block, block), gram)
     own = None if special is None else rows.astype(float) @ mapping
     reduced = SmallProblem(np.maximum(values, 0.0), own, None, None, True)
-    return Solution(_mixed(block, mapping), reduced, solve_small(reduced), [], 0, False)
-
-
-def _inner(A, B):
-    return np.asarray(A.T @ B, dtype=float)
-
-
-def _mixed(A, M):
-    return A @ M.astype(A.dtype, copy=False)
+    return Solution(mixed(block, mapping), reduced, solve_small(reduced), [], 0, False)
 
 
 def _border(A, side):

@@ -30,6 +30,7 @@ from gnomon.linalg.data import (
 )
 from gnomon.linalg.moments import Summed
 from gnomon.linalg.solve import Cholesky, threads_for
+from gnomon.linalg.tall import mixed
 from gnomon.models.gaussian import em as gaussian_em
 from gnomon.models.sppca import fit_by_products, gaps, parts, probit
 from gnomon.models.sppca.em import canonical, maximise
@@ -308,7 +309,8 @@ def from_likelihood(mean, state: State, energy_scale) -> SppcaFit:
     """
     W, sigma2, W_y, sigma2_y, mean_y = state
     M = Cholesky(sigma2 * np.eye(W.shape[1]) + W.T @ W)
-    weights, covariance = M.solve(W.T).T, sigma2 * M.solve(np.eye(W.shape[1]))
+    covariance = sigma2 * M.solve(np.eye(W.shape[1]))
+    weights = mixed(W, covariance / sigma2)
     squares, squares_y = np.sum(W**2, axis=0), np.sum(W_y**2, axis=0)
     lengths = np.sqrt(squares + sigma2 * np.sum(W_y**2 / sigma2_y[:, None], axis=0))
     stretch = lengths if energy_scale else np.ones(W.shape[1])
