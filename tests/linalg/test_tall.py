@@ -29,6 +29,7 @@ def test_blocks_make_one_matrix(grown, rng):
     assert A.shape == whole.shape == (40, 6)
     assert Tall(40).shape == (40, 0)
     assert_allclose(inner(A, B), whole.T @ B, rtol=1e-12)
+    assert_allclose(inner(A, B, B[:, :1]), whole.T @ np.hstack([B, B[:, :1]]), rtol=1e-12)
     assert_allclose(mixed(A, M), whole @ M, rtol=1e-12)
 
 

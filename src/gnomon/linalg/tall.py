@@ -34,15 +34,16 @@ class Tall:
         self.blocks = [mixed(self, M)]
 
 
-def inner(A, B) -> np.ndarray:
-    """A'B (r, k) of tall matrices, added up in float64; B is an array."""
-    blocks = _blocks(A)
+def inner(A, *others) -> np.ndarray:
+    """A'[B, ...] (r, k) of a tall matrix with arrays beside each other, added up in float64."""
+    blocks, k = _blocks(A), sum(B.shape[1] for B in others)
 
     def of_part(rows):
-        return np.concatenate([block[rows].T @ B[rows] for block in blocks])
+        B = np.hstack([B[rows] for B in others]) if len(others) > 1 else others[0][rows]
+        return np.concatenate([block[rows].T @ B for block in blocks])
 
-    total = np.zeros((A.shape[1], B.shape[1]))
-    for part in _over_parts(of_part, len(B), A.shape[1] * B.size):
+    total = np.zeros((A.shape[1], k))
+    for part in _over_parts(of_part, A.shape[0], total.size * A.shape[0]):
         total += part
     return total
 
