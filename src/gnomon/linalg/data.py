@@ -207,6 +207,10 @@ class Matrix(Data):
         return self._stored_sparse and self.X.nnz < SPARSE_BELOW * self.shape[0] * self.shape[1]
 
     @property
+    def has_gaps(self):
+        return not self._stored_sparse and _are_gaps(self.column_sums())
+
+    @property
     def squared_norm(self):
         return _squared_sum(self.X.data if self._stored_sparse else self.X)
 
@@ -475,21 +479,27 @@ def has_gaps(X) -> bool:
     """Whether rows have missing values, which sparse arrays have not."""
     if isinstance(X, Data):
         return X.has_gaps
-    if not isinstance(X, np.ndarray):
-        return False
-    # Numbers that NaN spreads to, without a mask of the size of X.
-    with np.errstate(all="ignore"):
-        return bool(np.isnan(column_sums(X)).any())
+    return isinstance(X, np.ndarray) and _are_gaps(column_sums(X))
+
+
+def _are_gaps(sums):
+    """By sums of columns, which NaN spreads to, without a mask of the size of X."""
+    return bool(np.isnan(sums).any())
 
 
 def column_sums(X) -> np.ndarray:
     """Sum of every column of an array, in float64: the quickest pass that sees every entry."""
     n, d = X.shape
+
+    def of_rows(rows):
+        # Infinities of unlike sign have no sum, which is for whoever asks to say.
+        with np.errstate(all="ignore"):
+            return X[rows].sum(axis=0, dtype=float)
+
     if X.size <= RUN_ENTRIES:
-        return X.sum(axis=0, dtype=float)
+        return of_rows(slice(None))
     runs = list(slices(n, max(1, RUN_ENTRIES // d)))
-    sums = in_order(lambda rows: X[rows].sum(axis=0, dtype=float), runs, X.size)
-    return _sum(sums, d, float)
+    return _sum(in_order(of_rows, runs, X.size), d, float)
 
 
 def check_spread(total, dtype=float):

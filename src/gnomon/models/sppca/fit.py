@@ -25,7 +25,6 @@ from gnomon.linalg.data import (
     as_data,
     center,
     check_spread,
-    has_gaps,
     weighted,
 )
 from gnomon.linalg.moments import Summed
@@ -136,8 +135,10 @@ class _Maximum(NamedTuple):
 
 def fit(problem: Problem, settings: Settings, loop) -> SppcaFit:
     """The maximum of the likelihood of all that is observed."""
-    with threads_for(as_data(problem.X)):
-        mean, found = _solved(problem, settings, loop)
+    # Kept as `Data`: what tells of gaps is the mean, a pass over the rows.
+    rows = as_data(problem.X)
+    with threads_for(rows):
+        mean, found = _solved(rows, problem, settings, loop)
         return _fitted(mean, found, settings)
 
 
@@ -158,10 +159,10 @@ def _fitted(mean, found, settings):
     )
 
 
-def _solved(problem, settings, loop):
-    if has_gaps(problem.X):
+def _solved(rows, problem, settings, loop):
+    if rows.has_gaps:
         return _with_gaps(problem, settings, loop)
-    mean, X = center(weighted(problem.X, problem.weights))
+    mean, X = center(weighted(rows, problem.weights))
     solve = _by_probit if _is_probit(problem, settings) else _by_route
     return mean, solve(X, problem, settings, loop)
 
