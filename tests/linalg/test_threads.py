@@ -19,6 +19,7 @@ def many_parts(monkeypatch):
     monkeypatch.setattr(data, "RUN_ENTRIES", 700)
     monkeypatch.setattr(sparse_products, "SHARED_FROM", 50)
     monkeypatch.setattr(sparse_products, "PARTS", 5)
+    monkeypatch.setattr(sparse_products, "SUMS", 3)
 
 
 def with_threads(monkeypatch, size, function):
@@ -158,3 +159,12 @@ def test_a_caller_with_threads_of_its_own_gets_no_more(many_parts, monkeypatch):
     with threads.no_more_threads():
         assert names() == {threading.current_thread().name}
     assert names() != {threading.current_thread().name}
+
+
+def test_parts_of_sparse_rows_are_no_copies(many_parts):
+    X = sparse.random_array((500, 40), density=0.1, rng=np.random.default_rng(0)).tocsr()
+    products = sparse_products.SparseProducts(X)
+    for _, part in [*products._parts, *products._summands]:
+        assert np.shares_memory(part.data, X.data)
+        assert np.shares_memory(part.indices, X.indices)
+    assert (len(products._parts), len(products._summands)) == (5, 3)

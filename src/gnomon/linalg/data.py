@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import get_blas_funcs
 from scipy.sparse.linalg import LinearOperator
 
 from gnomon.linalg.sparse_products import SparseProducts
@@ -369,9 +370,8 @@ class Centered(Data):
 
     def _less_mean_products(self, out, sums):
         """X'Z less mu (1'Z), in the place of X'Z, which of wide rows is the largest array."""
-        for columns in row_slices(out.shape):
-            out[columns] -= np.outer(self.mean[columns], sums)
-        return out
+        less_outer = get_blas_funcs("ger", (out,))
+        return less_outer(-1.0, sums, self.mean, a=out.T, overwrite_a=1).T
 
 
 class Scaled(Data):

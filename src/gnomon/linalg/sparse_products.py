@@ -31,8 +31,8 @@ class SparseProducts:
     def __init__(self, X):
         self._by_rows = X.format == "csr"
         self._whole = X if self._by_rows else X.T
-        self._parts = _parted(self._whole, PARTS)
-        self._summands = _parted(self._whole, SUMS)
+        self._parts = _parted(self._whole, PARTS, _rows)
+        self._summands = _parted(self._whole, SUMS, _rows_as_columns)
 
     def product(self, B) -> np.ndarray:
         """X B for an array B (columns of X, k)."""
@@ -59,7 +59,7 @@ class SparseProducts:
         if len(self._summands) == 1 or wide or Z.shape[1] < LEAST_COLUMNS:
             return self._whole.T @ Z
         sums = in_order(
-            lambda part: part[1].T @ Z[part[0]], self._summands, self._whole.nnz * Z.shape[1]
+            lambda part: part[1] @ Z[part[0]], self._summands, self._whole.nnz * Z.shape[1]
         )
         total = next(sums)
         for other in sums:
@@ -67,18 +67,25 @@ class SparseProducts:
         return total
 
 
-def _parted(M, count):
+def _parted(M, count, part_of):
     """Runs of rows of about as many entries, without a copy of these."""
     count = count if M.nnz >= SHARED_FROM else 1
     edges = np.searchsorted(M.indptr, np.linspace(0, M.nnz, count + 1)[1:-1])
     edges = np.unique(np.r_[0, edges, M.shape[0]])
-    return [(slice(a, b), _rows(M, a, b)) for a, b in pairwise(edges)]
+    return [(slice(a, b), part_of(M, a, b)) for a, b in pairwise(edges)]
 
 
 def _rows(M, start, stop):
+    return _filled(sparse.csr_array((stop - start, M.shape[1]), dtype=M.dtype), M, start, stop)
+
+
+def _rows_as_columns(M, start, stop):
+    return _filled(sparse.csc_array((M.shape[1], stop - start), dtype=M.dtype), M, start, stop)
+
+
+def _filled(part, M, start, stop):
+    """Rows of M in an empty array: its constructor would copy them, being views of larger ones."""
     first, last = M.indptr[start], M.indptr[stop]
-    part = sparse.csr_array((stop - start, M.shape[1]), dtype=M.dtype)
-    # Given to the constructor they would be copied, being views of larger arrays.
     part.data, part.indices = M.data[first:last], M.indices[first:last]
     part.indptr = M.indptr[start : stop + 1] - first
     return part
