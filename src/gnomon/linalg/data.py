@@ -7,6 +7,7 @@ sees how the rows are stored. `Data` is SciPy's `LinearOperator` with these furt
     Centered    X - 1 mu'                         sparse stays sparse, dense is not copied
     Scaled      X diag(s)                         columns in units of their own
     Weighted    diag(w)^(1/2) X                   weights that count as repeated rows
+    Made        rows that a function makes        gaps filled where rows do not fit in memory
 
 Rows mixed over links are in `mixed`, rows stacked from parts in `blocks`, rows on a cluster in
 `distributed`, arrays of other libraries in `foreign`. Layers are asked for by `less_mean`,
@@ -469,6 +470,27 @@ class Weighted(Data):
         return self.X.T @ (Z.astype(self.dtype, copy=False) * self._roots)
 
 
+class Made(Data):
+    """Rows that a function makes of others, of the same width, anew each time they are needed."""
+
+    def __init__(self, X: Data, function: Callable[[np.ndarray], np.ndarray], at_once: int):
+        super().__init__(X.dtype, X.shape, X.n_samples)
+        self.X, self.function, self.at_once = X, function, at_once
+
+    def dense_blocks(self):
+        for block in larger(self.X.dense_blocks(), self.at_once):
+            yield self.function(block).astype(self.dtype, copy=False)
+
+    def rows(self, mask):
+        return Made(self.X.rows(mask), self.function, self.at_once)
+
+    def _matmat(self, B):
+        return _stack_products(self, B.astype(self.dtype, copy=False))
+
+    def _rmatmat(self, Z):
+        return _add_products(self, Z.astype(self.dtype, copy=False))
+
+
 def center(X: Data) -> tuple[np.ndarray, Data]:
     """Column means of X, and X less them, not formed."""
     mean = X.column_means()
@@ -518,10 +540,10 @@ def check_spread(total, dtype=float):
 
 
 def check_columns(X):
-    """Raise where a column of an array has no observed entry."""
+    """Raise where a column of an array, or of rows in blocks, has no observed entry."""
     seen = np.zeros(X.shape[1], dtype=bool)
-    for rows in row_slices(X.shape):
-        seen |= ~np.isnan(X[rows]).all(axis=0)
+    for block in as_data(X).dense_blocks():
+        seen |= ~np.isnan(block).all(axis=0)
         if seen.all():
             return
     empty = np.flatnonzero(~seen)

@@ -69,9 +69,8 @@ def fit_in(space: PrincipalSpace, outputs: Outputs, settings: Settings) -> Stren
 
 def _fit_with_gaps(problem, settings, loop):
     X, Y, observed, labels, weights, chunks = problem
-    X = X.astype(float)
     filled = gaps.fill(X, weights, settings)
-    space = _space(filled.X.astype(problem.X.dtype), weights, settings)
+    space = _space(filled.X, weights, settings)
     space = space._replace(total=filled.total)
     choice, found = _supervise(space, Outputs(Y, observed, labels, chunks), settings)
     found, run = gaps.refine(X, weights, filled, found, choice.s, settings, loop)
