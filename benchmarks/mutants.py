@@ -10,8 +10,10 @@ factor, an index, a number by one, a comparison, a word of logic, a term that is
 are numbers that are tuned and not derived (constants of modules, defaults of arguments, guards
 below 1e-5) and the words of messages. Only tests that run the changed statement can notice it:
 those of the mirrored file first, then one of each other file in turn, cheap ones first, until a
-test fails, does not end, or the tests take more than LIMIT seconds. A mutant beyond that limit is
-a survivor.
+test fails, does not end, or the tests take more than LIMIT seconds. What is left after that round
+has a second one with every other test of the push suite that runs the statement, cheap ones first,
+up to MOST seconds. Only a mutant that no test of both rounds notices is a survivor. Until
+2026-11-18 there was no second round, so that shares of earlier draws are lower for that too.
 """
 
 import argparse
@@ -25,6 +27,7 @@ import shutil
 import signal
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,8 +43,10 @@ from covering import (
     test_files,
 )
 
-# Seconds of tests that a mutant is given beyond those of the mirrored file.
+# Seconds of tests that a mutant is given beyond those of the mirrored file, in the first round.
 LIMIT = 25
+# And in the second, which is more than all tests of these layers together take.
+MOST = 900
 # Bytes of address space: a mutant that asks for more has failed.
 MEMORY = 12 * 2**30
 EQUIVALENT = ROOT / "benchmarks" / "equivalent_mutants.json"
@@ -238,14 +243,25 @@ def draw(tree, number, seed) -> list[Mutant]:
 # Tests that can notice
 
 
-def tests_for(mutant, tests, shared) -> list[list[str]]:
-    """Tests that run the statement: those of the mirrored file, then others while time lasts."""
+def reaching(mutant, tests, shared) -> set[str]:
+    """Tests that run the statement, or share what a test made that runs it."""
     lines = set(range(mutant.first, mutant.last + 1))
     found = {n for n, t in tests.items() if not lines.isdisjoint(t["lines"].get(mutant.file, ()))}
     files = {n.split("::")[0] for n in found} & shared
-    found |= {n for n in tests if n.split("::")[0] in files}
+    return found | {n for n in tests if n.split("::")[0] in files}
+
+
+def tests_for(mutant, tests, shared) -> list[list[str]]:
+    """The first round: tests of the mirrored file, then others while time lasts."""
+    found = reaching(mutant, tests, shared)
     near = sorted(n for n in found if n.startswith((mirrored(mutant), mutant.file)))
-    return [by_cost(near, tests), within(by_turns(found - set(near), tests), tests)]
+    return [by_cost(near, tests), within(by_turns(found - set(near), tests), tests, LIMIT)]
+
+
+def others_for(mutant, tests, shared, tried) -> list[list[str]]:
+    """Every other test that runs the statement, cheap ones first."""
+    rest = reaching(mutant, tests, shared) - {name for turn in tried for name in turn}
+    return [within(by_cost(rest, tests), tests, MOST)]
 
 
 def changed_tests(mutant, folder, tree) -> list[str]:
@@ -276,12 +292,12 @@ def by_turns(names, tests):
     return sorted(names, key=lambda name: (turn[name], tests[name]["seconds"], name))
 
 
-def within(names, tests):
-    """As many as take LIMIT seconds together."""
+def within(names, tests, limit):
+    """As many as take so many seconds together."""
     spent, kept = 0.0, []
     for name in names:
         spent += tests[name]["seconds"]
-        if spent > LIMIT:
+        if spent > limit:
             break
         kept.append(name)
     return kept
@@ -395,19 +411,28 @@ def run_all(folder, options):
     with tempfile.TemporaryDirectory() as place:
         tree = copy_tree(place, ROOT if options.again else folder / "tree")
         for mutant in to_run(folder, options)[part - 1 :: parts]:
-            tests = known(folder)
+            began = sum(os.times()[:4])
             if options.again:
                 turns = [changed_tests(mutant, folder, tree)]
+                caught, rounds = run(mutant, tree, known(folder), turns), 0
             else:
-                turns = tests_for(mutant, tests, shared)
-            began = sum(os.times()[:4])
-            caught = run(mutant, tree, tests, turns)
-            entry = mutant._asdict() | {"key": mutant.key, "caught": caught}
+                caught, turns, rounds = two_rounds(mutant, tree, known(folder), shared)
+            entry = mutant._asdict() | {"key": mutant.key, "caught": caught, "round": rounds}
             entry |= {"tests": sum(map(len, turns)), "again": options.again}
             entry |= {"seconds": round(sum(os.times()[:4]) - began, 1)}
             with (folder / f"results{part}.jsonl").open("a") as file:
                 file.write(json.dumps(entry) + "\n")
             print(f"{caught or 'SURVIVED':60.60}  {mutant.first}  {mutant.key}", flush=True)
+
+
+def two_rounds(mutant, tree, tests, shared) -> tuple[str, list, int]:
+    """What caught the mutant, the tests it was given, and in which round that was."""
+    turns = tests_for(mutant, tests, shared)
+    caught = run(mutant, tree, tests, turns)
+    if caught:
+        return caught, turns, 1
+    rest = others_for(mutant, tests, shared, turns)
+    return (run(mutant, tree, tests, rest) if any(rest) else ""), turns + rest, 2
 
 
 def report(folder, options):
@@ -431,10 +456,12 @@ def report(folder, options):
                 )
             )
     rows.append(_row("all", list(last.values()), first, reasons))
+    rounds = Counter(e.get("round", 1) for e in first.values() if e["caught"])
     survivors = [e for e in last.values() if not e["caught"]]
     notes = [
-        f"{options.number} were drawn (seed {options.seed}), {len(last)} have been run so far,",
-        "each with a part of the tests that reach it: the whole push suite may catch more.",
+        f"{options.number} were drawn (seed {options.seed}), {len(last)} have been run so far.",
+        f"Caught when drawn: {rounds[1]} by the mirrored tests and {LIMIT} seconds of others,",
+        f"{rounds[2]} by the rest of the push tests that run the statement.",
         "",
         "Survivors:",
         "",

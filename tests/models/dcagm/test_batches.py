@@ -81,7 +81,7 @@ def value(state, rows):
 
 
 def test_batches_gain_more_than_half_of_what_all_rows_gain(sample):
-    """Over three partitions on average: a single one is noisy with batches this small."""
+    """In eight epochs, over three partitions on average: one is noisy with batches this small."""
     rows = arrange(sample)
     state = first = start(sample, rows, MODEL)
     for _ in range(30):
@@ -91,7 +91,7 @@ def test_batches_gain_more_than_half_of_what_all_rows_gain(sample):
     for seed in range(3):
         batches = cut(sample, 400, np.random.default_rng(seed))
         stream = begin(sample, batches[0], MODEL)
-        for _ in range(4):
+        for _ in range(8):
             stream, _ = epoch(stream, sample, batches, MODEL)
         P, mixture = stream.state.P, stream.state.mixture
         end = state_at(P, rows.project(P), mixture, rows, MODEL)

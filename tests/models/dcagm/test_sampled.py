@@ -16,11 +16,15 @@ MODEL = Model(2, chunk_weight=0.1, unlabelled_weight=0.01, em_weight=0.3, ridge=
 @pytest.fixture
 def sample(rng):
     """Two clusters per class in three of eight directions; a fifth labelled, rows have weights."""
+    return planted(rng, 3 * rng.standard_normal((2, 3, 3)))
+
+
+def planted(rng, centres):
+    """Rows around the centres (2, 3, k) of two clusters of each of three classes."""
     n = 3000
     y = rng.integers(3, size=n)
-    centres = 3 * rng.standard_normal((2, 3, 3))
     X = rng.standard_normal((n, 8))
-    X[:, :3] += centres[rng.integers(2, size=n), y]
+    X[:, : centres.shape[2]] += centres[rng.integers(2, size=n), y]
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     labels = np.where(np.arange(n) < n // 5, y, -1)
     weights = rng.uniform(0.5, 2.0, n)
@@ -92,7 +96,10 @@ def test_a_sample_of_all_rows_is_the_alternation_on_all_rows(sample):
         assert_allclose(left, 0, atol=1e-7)
 
 
-def test_rounds_reach_the_objective_of_the_alternation_on_all_rows(sample, rng, monkeypatch):
+def test_rounds_reach_the_objective_of_the_alternation_on_all_rows(rng, monkeypatch):
+    """Of clusters far apart on a hexagon in a plane: both climb to one maximum."""
+    turns = np.pi * (np.arange(3) / 3 + np.arange(2)[:, None])
+    sample = planted(rng, 8 * np.stack([np.cos(turns), np.sin(turns)], axis=2))
     monkeypatch.setattr(sampled, "KEPT_ENTRIES", 8000)
     settings = fit.Settings(MODEL, (), True, "within", None, 1, 200, 1e-6, rng)
     expected = max(fit.solve(sample, settings, iterate).objective)
