@@ -13,12 +13,12 @@ MODEL = Model(2, chunk_weight=0.1, unlabelled_weight=0.01, em_weight=0.3, ridge=
 
 @pytest.fixture
 def sample(rng):
-    """Two clusters per class in three of eight directions; half labelled, some in chunks."""
+    """Two opposite clusters per class on a hexagon; half labelled, some in chunks."""
     n = 2000
     y = rng.integers(3, size=n)
-    centres = 3 * rng.standard_normal((2, 3, 3))
+    turns = np.pi * (y / 3 + rng.integers(2, size=n))
     X = rng.standard_normal((n, 8))
-    X[:, :3] += centres[rng.integers(2, size=n), y]
+    X[:, :2] += 2 * np.column_stack([np.cos(turns), np.sin(turns)])
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     chunks = np.full(n, -1)
     order = np.argsort(y[1000:1500], kind="stable")
