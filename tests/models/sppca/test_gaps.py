@@ -60,7 +60,7 @@ def test_the_objective_never_falls_and_the_rule_is_kept(problem, noise, prior):
 def test_without_gaps_it_is_the_maximum_from_moments(sample, rng, noise):
     """With so many outputs that the likelihood has one maximum."""
     X, Y = sample
-    problem = fit.Problem(X, Y, rng.random(Y.shape) < 0.6)
+    problem = fit.Problem(X, Y, rng.random(Y.shape) < 0.8)
     exact = fit.fit(problem, fit.Settings(noise=noise, tol=1e-12, max_iter=3000), iterate)
     run, _ = maximise(problem, noise=noise, tol=1e-13)
     assert_allclose(run.objective[-1], exact.log_likelihood, rtol=1e-7)
