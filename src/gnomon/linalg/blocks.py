@@ -79,8 +79,8 @@ class Blocks(Data):
     def rows(self, mask):
         mask = np.asarray(mask)
         if mask.dtype != bool:
-            if np.any(np.diff(mask) < 0):
-                raise ValueError("an index into Blocks must be sorted")
+            if np.any(np.diff(mask) < 1):
+                raise ValueError("an index into Blocks must be sorted, each row once")
             mask = np.isin(np.arange(self.shape[0]), mask)
         cut = np.split(mask, self._starts[1:-1])
         parts = [part.rows(m) for part, m in zip(self.parts, cut, strict=True) if m.any()]
