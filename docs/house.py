@@ -35,10 +35,10 @@ LIMITS = {
     "KernelSPPCA": 17,
     "PRPCA, learnt": 14,
     # With chunks, whose labels are weighed by the regression of SPPCA before they are passed on,
-    # with the question whether rows are so many that a sample of them takes the steps, with that
-    # whether labelled rows left out are found at all, and with the axes that few labels are
-    # sought among.
-    "DCAGM": 22,
+    # with the question whether rows are so many that a sample of them takes the steps, and with
+    # that whether labelled rows left out are found at all. With few labels, whose folds choose as
+    # those of weights do, two files more.
+    "DCAGM": 23,
     # With the same question of rows.
     "BSDR": 17,
     "BSDR by Gibbs sampling": 18,
