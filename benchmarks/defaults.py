@@ -50,9 +50,12 @@ IN_UNITS = {
 }
 # Sets as they were measured, at most so many rows of each: pixels, speech, radar, words, genes.
 MEASURED, MOST_ROWS = (
-    "digits usps yale orl isolet mfeat ionosphere wine breast housing vowel_vj cora tdt2 ng20 "
-    "tumors11 lung_bhatt203"
-).split(), 1200
+    (
+        "digits usps yale orl isolet mfeat ionosphere wine breast housing vowel_vj cora tdt2 ng20 "
+        "tumors11 lung_bhatt203"
+    ).split(),
+    1200,
+)
 
 
 def main():
@@ -334,7 +337,7 @@ def units(seeds):
 
 
 def _whole_set(name):
-    """Some rows of the classes that have a dozen."""
+    """Some rows, of the classes that have six of them."""
     from load import load  # of the folder GNOMON_DATA
 
     bundled = {"digits": load_digits, "wine": load_wine, "breast": load_breast_cancer}
@@ -342,7 +345,7 @@ def _whole_set(name):
     X, y = (found["data"], found["target"]) if name in bundled else (found["X"], found["y"])
     rows = np.sort(np.random.default_rng(0).permutation(len(y))[:MOST_ROWS])
     _, place, counts = np.unique(y[rows], return_inverse=True, return_counts=True)
-    rows = rows[counts[place] >= 12]
+    rows = rows[counts[place] >= 6]
     X = sparse.csr_array(X, dtype=float) if sparse.issparse(X) else np.asarray(X, dtype=float)
     return X[rows], np.unique(y[rows], return_inverse=True)[1]
 

@@ -36,9 +36,9 @@ LIMITS = {
     "PRPCA, learnt": 14,
     # With chunks, whose labels are weighed by the regression of SPPCA before they are passed on,
     # with the question whether rows are so many that a sample of them takes the steps, and with
-    # that whether labelled rows left out are found at all. With few labels, whose folds choose as
-    # those of weights do, two files more.
-    "DCAGM": 23,
+    # that whether labelled rows left out are found at all. With the question whether labels
+    # are few for the columns.
+    "DCAGM": 22,
     # With the same question of rows.
     "BSDR": 17,
     "BSDR by Gibbs sampling": 18,
