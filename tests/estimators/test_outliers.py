@@ -146,3 +146,12 @@ def test_levels_are_probabilities(rng):
     X = planted(rng, 20)
     with pytest.raises(ValueError, match="levels == 95"):
         outliers(PPCA(2).fit(X), X, levels=(95,))
+
+
+def test_a_pipeline_of_several_steps_is_judged_by_its_last(rng):
+    X = rng.standard_normal((60, 5))
+    pipeline = make_pipeline(StandardScaler(), StandardScaler(), PPCA(2)).fit(X)
+    rows = pipeline[:-1].transform(X)
+    found, expected = outliers(pipeline, X), outliers(pipeline[-1], rows)
+    assert_allclose(found.t2, expected.t2)
+    assert_allclose(found.q, expected.q)

@@ -522,3 +522,11 @@ def test_an_output_that_does_not_vary_has_its_value_and_a_unit_of_one():
     center, scale = _targets._units(values, np.ones((5, 3), dtype=bool), None, np.zeros(3))
     assert_allclose(center, [5.0, 0.0, 0.0])
     assert_allclose(scale, [1.0, np.sqrt(6), np.sqrt(np.mean(values[:, 2] ** 2))])
+
+
+def test_classes_read_in_parts_have_a_contrast_less_than_classes():
+    nothing = _targets.Coding("none", np.array([]), np.zeros(0), np.ones(0), True)
+    y = np.array(["a", "b", "c", None], dtype=object)
+    columns, known, coding = _targets.columns_of(y, 4, "auto", nothing)
+    assert columns.shape == (4, 3) and known.tolist() == [True, True, True, False]
+    assert len(coding.center) == len(coding.scale) == 2

@@ -124,3 +124,11 @@ def test_what_goes_over_the_rows_several_times_reads_them_once(rng):
     assert reads == [0, 40]
     assert data.reduced(lambda rows, own: (rows @ B)[own % 2 == 0].size, own) == 60
     assert data.reduced(lambda rows, own: own is None, None)
+
+
+def test_rows_are_chosen_once_and_in_order():
+    blocks = Blocks([Matrix(np.arange(4.0)[:, None]), Matrix(np.arange(4.0, 6.0)[:, None])])
+    assert_array_equal(blocks.rows(np.array([1, 3, 4])) @ np.eye(1), [[1], [3], [4]])
+    for index in ([3, 1], [1, 1]):
+        with pytest.raises(ValueError, match="must be sorted, each row once"):
+            blocks.rows(np.array(index))

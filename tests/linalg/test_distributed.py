@@ -73,7 +73,7 @@ def test_a_dask_array_gives_the_same_fit(X, chunks, solver):
 def test_a_dask_array_goes_through_every_method(X):
     stored = da.from_array(X, chunks=(70, 10))
     model = PPCA("auto", random_state=0).fit(stored)
-    assert model.n_components_ == 3
+    assert model.n_components_ == PPCA("auto", random_state=0).fit(X).n_components_
     assert_allclose(model.transform(stored), model.transform(X), atol=1e-10)
     assert_allclose(model.score_samples(stored), model.score_samples(X), rtol=1e-10)
     assert_allclose(model.score(stored), model.score(X), rtol=1e-10)
@@ -191,7 +191,7 @@ def test_single_precision_stays(X):
 
 def test_bad_dask_arrays_are_named(X):
     with pytest.raises(ValueError, match="X is a dask array with NaN"):
-        PPCA().fit(da.from_array(np.where(X > 5, np.nan, X)))
+        PPCA().fit(da.from_array(np.where(X == X.max(), np.nan, X)))
     with pytest.raises(ValueError, match="X has 1 dimensions"):
         PPCA().fit(da.from_array(X[:, 0]))
     with pytest.raises(ValueError, match="X is a dask array without rows"):

@@ -118,3 +118,14 @@ def test_pairs_of_a_symmetric_matrix_are_its_largest(rng, decay):
     assert_allclose(values, expected, rtol=1e-8)
     assert_allclose(U.T @ U, np.eye(6), atol=1e-8)
     assert_allclose((Q * exact) @ (Q.T @ U), U * values, atol=1e-5)
+
+
+def test_pairs_have_converged_where_the_matrix_leaves_their_span(rng):
+    H = np.diag([5.0, 3.0, 1.0, 0.5])
+    exact, tilted = eigen._Space(lambda B: H @ B, 4, 4), eigen._Space(lambda B: H @ B, 4, 4)
+    exact.add(np.eye(4)[:, :2])
+    assert eigen._converged(exact, 2, 1e-12)
+    tilted.add(np.array([[1.0, 0.01, 0, 0]]).T / np.sqrt(1.0001))
+    # The residual of a vector tilted by t is (5 - 3) t, in units of the first value.
+    assert not eigen._converged(tilted, 1, 0.0039)
+    assert eigen._converged(tilted, 1, 0.0041)

@@ -129,3 +129,16 @@ def test_principal_components_are_left_as_they_are_and_other_columns_are_not(rng
     for measured in (table, sorted_table, parts[:, ::-1]):
         variances = weights @ measured**2 / weights.sum()
         assert_allclose(factors(measured.astype(dtype)) ** 2 * variances, 1, rtol=1e-4)
+
+
+def test_a_constant_column_of_sparse_rows_with_weights_does_not_vary():
+    """Weights that are summed in two ways differ by a rounding, whose root is far above it."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X = np.where(rng.random((300, 40)) < 0.03, 1.0, 0.0)
+        X[:, 1] = 0.1
+        stored = as_data(sparse.csr_array(X))
+        assert stored.is_sparse
+        found = column_statistics(stored, rng.random(300))
+        assert not found.varying[1]
+        assert_allclose(found.sd[1], 0, atol=1e-15)

@@ -293,6 +293,7 @@ class DCAGM(
         X, n = X.kept_in_memory() if isinstance(X, Data) else X, X.shape[0]
         weights = np.ones(n) if sample_weight is None else read_weights(sample_weight, n)
         self.filling_, classes = filling.learn(X, weights), read_classes(y, n)
+        X = self._filled(X) if isinstance(X, Data) else X
         classes, groups = self._share_labels(
             self._filled(X), classes, read_chunks(chunks, n), weights
         )

@@ -182,6 +182,15 @@ def _sparse_powers(X, mean, weights):
     top = np.abs(mean)
     np.maximum.at(top, columns, np.abs(gaps))
     unit = np.where(top > 0, top, 1.0)
-    gaps, elsewhere = gaps / unit[columns], weights.sum() - np.bincount(columns, counts, len(mean))
+    gaps, elsewhere = gaps / unit[columns], _weight_elsewhere(rows, columns, weights, len(mean))
     inside = [np.bincount(columns, counts * gaps**power, len(mean)) for power in POWERS[:, 0]]
     return Powers(top, np.array(inside) + elsewhere * (-mean / unit) ** POWERS)
+
+
+def _weight_elsewhere(rows, columns, weights, d):
+    """Weight of the rows that have no entry in a column, none at all where every row has one.
+
+    A difference of two sums would leave their rounding, of which the root is taken.
+    """
+    left = weights.sum() - np.bincount(columns, weights[rows], d)
+    return np.where(np.bincount(columns, minlength=d) < len(weights), left, 0.0)

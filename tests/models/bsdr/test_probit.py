@@ -232,3 +232,14 @@ def test_probabilities_on_one_grid_do_not_depend_on_the_unit(rng):
     m, s = rng.normal(size=(4, 10)), rng.uniform(1, 3, size=(4, 10))
     expected = probit._on_one_grid(m, s)
     assert_allclose(probit._on_one_grid(0.01 * m, 0.01 * s), expected, rtol=1e-9)
+
+
+def test_draws_are_exact_from_a_curve_that_touches_elsewhere_than_at_the_mode(rng, monkeypatch):
+    """Newton's steps end near the mode; what is left is a gradient that the curve takes up."""
+    monkeypatch.setattr(probit, "_mode", lambda shift, slope: (np.zeros(shift.shape[1]), None))
+    shift = np.array([[-3.0]])
+    u = np.linspace(-8, 8, 4001)
+    density = np.exp(-0.5 * u**2) * np.prod(ndtr(u + shift), axis=0)
+    mean = u @ density / density.sum()
+    drawn = probit._draw_winner(np.tile(shift, 20_000), rng)
+    assert abs(drawn.mean() - mean) < 5 * drawn.std() / np.sqrt(20_000)

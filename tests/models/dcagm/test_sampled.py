@@ -5,7 +5,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from gnomon.inference.loop import iterate
 from gnomon.linalg.blocks import Blocks
 from gnomon.linalg.data import Matrix
-from gnomon.models.dcagm import fit, sampled
+from gnomon.models.dcagm import alternation, fit, sampled
 from gnomon.models.dcagm.alternation import Model, em_moments, objective, state_at
 from gnomon.models.dcagm.rows import Sample, arrange
 from gnomon.models.dcagm.start import start
@@ -16,11 +16,21 @@ MODEL = Model(2, chunk_weight=0.1, unlabelled_weight=0.01, em_weight=0.3, ridge=
 @pytest.fixture
 def sample(rng):
     """Two clusters per class in three of eight directions; a fifth labelled, rows have weights."""
+    return planted(rng, 3 * rng.standard_normal((2, 3, 3)))
+
+
+def hexagon(radius):
+    """Centres (2, 3, 2) in a plane, those of a class opposite each other."""
+    turns = np.pi * (np.arange(3) / 3 + np.arange(2)[:, None])
+    return radius * np.stack([np.cos(turns), np.sin(turns)], axis=2)
+
+
+def planted(rng, centres):
+    """Rows around the centres (2, 3, k) of two clusters of each of three classes."""
     n = 3000
     y = rng.integers(3, size=n)
-    centres = 3 * rng.standard_normal((2, 3, 3))
     X = rng.standard_normal((n, 8))
-    X[:, :3] += centres[rng.integers(2, size=n), y]
+    X[:, : centres.shape[2]] += centres[rng.integers(2, size=n), y]
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     labels = np.where(np.arange(n) < n // 5, y, -1)
     weights = rng.uniform(0.5, 2.0, n)
@@ -52,13 +62,17 @@ def test_a_sample_stands_for_all_rows(sample, monkeypatch):
         assert_allclose(part.weights[part.labels == c].sum(), theirs)
 
 
-def test_steps_on_a_sample_end_where_another_sample_would_lead_elsewhere(sample, monkeypatch):
-    """The error that is taken for granted is that of J over many samples, within a factor."""
+def test_steps_on_a_sample_end_where_another_sample_would_lead_elsewhere(rng, monkeypatch):
+    """The error that is taken for granted is that of J over many samples, within a factor.
+
+    Where the rows are those of Gaussians and these are found, as it is derived for them.
+    """
+    sample = planted(rng, hexagon(8))
     assert sampled.draw(sample, MODEL)[1] == 0.0
     monkeypatch.setattr(sampled, "SAMPLE_ROWS", 1000)
     part, least_rise = sampled.draw(sample, MODEL)
-    state = start(part, arrange(part), MODEL)
-    rng, values = np.random.default_rng(0), []
+    settings, values = fit.Settings(MODEL, (), True, "within", None, 1, 50, 1e-3, rng), []
+    state = fit.solve(part, settings, iterate).state
     alone = np.flatnonzero(sample.labels < 0)
     for _ in range(60):
         some = rng.choice(alone, 400, replace=False)
@@ -92,7 +106,9 @@ def test_a_sample_of_all_rows_is_the_alternation_on_all_rows(sample):
         assert_allclose(left, 0, atol=1e-7)
 
 
-def test_rounds_reach_the_objective_of_the_alternation_on_all_rows(sample, rng, monkeypatch):
+def test_rounds_reach_the_objective_of_the_alternation_on_all_rows(rng, monkeypatch):
+    """Of clusters far apart on a hexagon in a plane: both climb to one maximum."""
+    sample = planted(rng, hexagon(8))
     monkeypatch.setattr(sampled, "KEPT_ENTRIES", 8000)
     settings = fit.Settings(MODEL, (), True, "within", None, 1, 200, 1e-6, rng)
     expected = max(fit.solve(sample, settings, iterate).objective)
@@ -113,3 +129,20 @@ def test_the_state_that_is_kept_has_unit_covariance_over_all_rows(sample, rng, m
         MODEL,
     ).P
     assert_allclose(again, P, atol=1e-10)
+
+
+def test_a_round_whose_last_step_leaves_no_inverse_is_taken_on_all_rows(sample, monkeypatch):
+    S, calls = sampled.covariance(sample), []
+
+    def step(state, rows, model):
+        state, value = alternation.step(state, rows, model)
+        calls.append(value)
+        sign = -1.0 if len(calls) == sampled.ROUND_STEPS else 1.0
+        mixture = state.mixture._replace(covariances=sign * state.mixture.covariances)
+        return state._replace(mixture=mixture), value
+
+    monkeypatch.setattr(sampled, "step", step)
+    state = sampled._rescaled(start(sample, arrange(sample), MODEL), S)
+    found, _ = sampled._round(state, arrange(sample), S, sample, MODEL)
+    assert len(calls) == sampled.ROUND_STEPS
+    assert np.linalg.eigvalsh(found.mixture.covariances).min() > 0

@@ -230,3 +230,12 @@ def test_the_start_with_gaps_has_no_more_components_than_are_asked_for(monkeypat
     for q in (1, 5):
         bayesian.maximise_with_gaps(bayesian.weighted_rows(X), q, iterate, max_iter=2, tol=1e-3)
     assert asked == [1, 2]
+
+
+def test_the_noise_is_the_highest_between_what_few_axes_leave():
+    """A spectrum whose maximum lies near none of them, and between two points of the grid."""
+    values, n, d = 175 * np.array([0.01786798, 0.01327963, 0.00805275]), 175, 3
+    found = bayesian._noise(values, values.sum(), n, d)
+    noises = np.geomspace(1e-6, 0.1, 20_000)
+    highest = bayesian._bound(noises, values, values.sum(), n, d).max()
+    assert bayesian._bound(found, values, values.sum(), n, d) >= highest - 1e-9 * abs(highest)

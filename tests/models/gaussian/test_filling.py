@@ -135,3 +135,9 @@ def test_one_axis_that_is_left_is_the_noise(rng):
     U = rng.normal(size=(40, 5)) * np.arange(1, 6)
     _, _, noise = filling._complete(U, np.ones(40), 4)
     assert_allclose(noise, np.linalg.eigvalsh(U.T @ U / 40)[0])
+
+
+def test_a_column_that_does_not_vary_has_a_unit_of_one():
+    X = np.column_stack([np.full(6, 0.1), np.arange(6.0)])
+    X[2] = np.nan
+    assert filling._units(X, np.ones(6))[1][0] == 1.0

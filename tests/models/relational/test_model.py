@@ -133,6 +133,12 @@ def test_final_variances_are_in_order_and_no_less_likely(state, data):
     assert_allclose(again, log_likelihood)
 
 
+def test_own_axes_are_in_order_of_their_variances(data, rng):
+    axes = np.linalg.qr(rng.standard_normal((len(data.X.gram()), 5)))[0]
+    final, _ = model.final_variances(rounds.init(axes, 2, data), data)
+    assert len(final.c) == 5 and np.diff(final.c[2:]).max() <= 0 < np.ptp(final.c[2:])
+
+
 def test_planted_smooth_axes_are_found(rng):
     size, width = 600, 12
     A = sparse.random_array((size, size), density=0.006, rng=rng)

@@ -195,7 +195,7 @@ def short_basis(X: Data, q: int) -> RowSpace | None:
 
 def in_standard_units(problem: Problem, standard: Standard, space: Basis) -> Sample:
     """The problem with standardised columns, in the short basis if there is one."""
-    columns = np.count_nonzero(standard.factors)
+    columns = int(np.count_nonzero(standard.factors))
     if isinstance(space, few.Axes):
         columns = space.T.shape[1]
     return Sample(

@@ -135,7 +135,9 @@ def _round(state: State, rows: Rows, S, sample: Sample, model: Model):
     held = rows._replace(others=_others(whole, rows, S, begin, model))
     method = Method(begin, partial(step, rows=held, model=model))
     try:
-        return iterate(method, max_iter=ROUND_STEPS, tol=-1.0).state, whole.value
+        found = iterate(method, max_iter=ROUND_STEPS, tol=-1.0).state
+        whiten(found.mixture)  # What the last step led to has been used by none yet.
+        return found, whole.value
     except NumericalError:
         # The sample is too far from all rows: a step of P, and one of EM on all of them.
         mixture = m_step(begin.mixture, whole.moments, prior_of(begin.Z, rows, model))
