@@ -28,15 +28,17 @@ LIMITS = {
     "PPCA": 8,
     "SPPCA": 14,
     "SPPCA by likelihood": 14,
-    "SPPCA by likelihood, large X": 14,
+    # With tall thin products, which share their rows between threads.
+    "SPPCA by likelihood, large X": 15,
     # With `eigen`, whose products with blocks find the leading directions of a large kernel, and
     # with what rows left out say of its width.
     "KernelSPPCA": 17,
     "PRPCA, learnt": 14,
     # With chunks, whose labels are weighed by the regression of SPPCA before they are passed on,
-    # with the question whether rows are so many that a sample of them takes the steps, and with
-    # that whether labelled rows left out are found at all.
-    "DCAGM": 21,
+    # with the question whether rows are so many that a sample of them takes the steps, with that
+    # whether labelled rows left out are found at all, and with the axes that few labels are
+    # sought among.
+    "DCAGM": 22,
     # With the same question of rows.
     "BSDR": 17,
     "BSDR by Gibbs sampling": 18,

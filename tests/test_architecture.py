@@ -15,7 +15,7 @@ DOCS = Path(__file__).parent.parent / "docs"
 BELOW = {
     "linalg": set(),
     "stats": {"linalg"},
-    "inference": set(),
+    "inference": {"linalg"},
     "models": {"linalg", "stats", "inference"},
     "estimators": {"linalg", "stats", "models", "inference"},
     "displays": {"linalg", "stats", "models", "inference", "estimators"},

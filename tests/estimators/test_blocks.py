@@ -15,6 +15,7 @@ from gnomon import (
     SPPCA,
     BSDRRegressor,
     KernelSPPCA,
+    MultinomialProbit,
     from_chunks,
     from_loaders,
     from_parquet,
@@ -23,7 +24,7 @@ from gnomon.linalg import blocks as storage
 from gnomon.models import kernel
 from gnomon.models.bsdr import sampled as of_bsdr
 from gnomon.models.dcagm import sampled as of_dcagm
-from gnomon.models.gaussian import patterns
+from gnomon.models.gaussian import filling, patterns
 
 MODELS = {
     "PPCA": PPCA(2),
@@ -157,16 +158,92 @@ def test_gaps_in_blocks_that_are_read_anew(rows, name, cuts, monkeypatch):
     assert_allclose(found.log_likelihood_, expected.log_likelihood_, rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["SPPCA", "KernelSPPCA", "DCAGM", "BSDR"])
-def test_gaps_of_rows_that_cannot_be_kept_are_refused_by_others(rows, name, monkeypatch):
+@pytest.mark.parametrize("strength", ["auto", 0.6, 0.0])
+@pytest.mark.parametrize("cuts", CUTS)
+def test_gaps_in_blocks_at_a_strength(rows, strength, cuts, monkeypatch):
     X, y = rows
     X = np.where(np.random.default_rng(1).random(X.shape) < 0.1, np.nan, X)
-    blocks = from_loaders([lambda: X[:100], lambda: X[100:]])
-    kept = fitted(name, blocks, y)
-    assert_allclose(kept.transform(X), fitted(name, X, y).transform(X))
-    monkeypatch.setattr(storage, "KEPT_ENTRIES", 600)
-    with pytest.raises(ValueError, match="X has missing values and 1,800 entries in blocks"):
-        fitted(name, blocks, y)
+    y, weights = np.where(np.arange(300) % 4, y, -1), np.linspace(0.5, 2, 300)
+    expected = SPPCA(2, supervision=strength).fit(X, y, sample_weight=weights)
+    for module in (storage, patterns):
+        monkeypatch.setattr(module, "KEPT_ENTRIES", 600)
+    monkeypatch.setattr(patterns, "PART_ROWS", 50)
+    blocks = from_loaders([partial(np.copy, p) for p in np.split(X, CUTS[cuts])])
+    for given in (blocks, X):
+        found = SPPCA(2, supervision=strength).fit(given, y, sample_weight=weights)
+        assert found.supervision_ == expected.supervision_
+        assert_allclose(found.get_covariance(), expected.get_covariance(), rtol=1e-6)
+        assert_allclose(found.transform(X), expected.transform(X), atol=1e-6)
+        assert_allclose(found.predict_proba(X), expected.predict_proba(X), atol=1e-6)
+
+
+def with_gaps(rows, monkeypatch):
+    """Rows with a tenth of gaps, as an array and in blocks that are too many to keep."""
+    X = np.where(np.random.default_rng(1).random(rows.shape) < 0.1, np.nan, rows)
+    few_are_kept(monkeypatch)
+    monkeypatch.setattr(patterns, "KEPT_ENTRIES", 600)
+    monkeypatch.setattr(patterns, "PART_ROWS", 50)
+    return X, from_loaders([partial(np.copy, part) for part in np.split(X, [100, 170])])
+
+
+FILL = {
+    "KernelSPPCA": KernelSPPCA(2),
+    "landmarks": KernelSPPCA(2, n_landmarks=30),
+    "DCAGM": DCAGM(2),
+    "BSDR": BSDR(2, random_state=0),
+    "probit": MultinomialProbit(),
+}
+
+
+@pytest.mark.parametrize("name", FILL)
+def test_gaps_of_rows_that_cannot_be_kept_are_filled_as_they_are_read(rows, name, monkeypatch):
+    """The fit is that of the filled rows, and rows with gaps are predicted nearly as well."""
+    X, y = rows
+    holed, blocks = with_gaps(X, monkeypatch)
+    found, expected = clone(FILL[name]), clone(FILL[name])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found.fit(blocks, y)
+        filled = filling.fill(found.filling_, holed)
+        parts = np.split(filled, [100, 170])
+        expected.fit(from_loaders([partial(np.copy, part) for part in parts]), y)
+    assert_allclose(found.predict_proba(X), expected.predict_proba(X), atol=1e-6)
+    assert found.score(holed, y) > found.score(X, y) - 0.1
+
+
+def test_gaps_of_rows_with_numbers_are_filled_as_they_are_read(rows, monkeypatch):
+    X, _ = rows
+    holed, blocks = with_gaps(X, monkeypatch)
+    t = X @ np.arange(1.0, X.shape[1] + 1)
+    whole = BSDRRegressor(2, random_state=0).fit(X, t)
+    found = BSDRRegressor(2, random_state=0).fit(blocks, t)
+    assert found.score(X, t) > whole.score(X, t) - 0.05
+    assert (
+        found.noise_variance_ < 2 * BSDRRegressor(2, random_state=0).fit(holed, t).noise_variance_
+    )
+
+
+@pytest.mark.parametrize("given", ["links", "neighbours", "chunks"])
+def test_gaps_in_blocks_beside_links_and_chunks(rows, given, monkeypatch):
+    X, y = rows
+    holed, blocks = with_gaps(X, monkeypatch)
+    near = (y[:, None] == y) & (np.random.default_rng(2).random((300, 300)) < 0.05)
+    chunks = np.where(np.arange(300) < 40, np.arange(300) // 2, -1)
+    known = {
+        "links": {"links": np.triu(near, 1) | np.triu(near, 1).T},
+        "neighbours": {"links": "neighbours"},
+        "chunks": {"chunks": np.where(y == y[np.maximum(2 * chunks, 0)], chunks, -1)},
+    }[given]
+    few = np.where(np.arange(300) % 4, -1, y)
+    expected, found = (SPPCA(2, random_state=0).fit(rows, few, **known) for rows in (holed, blocks))
+    assert_allclose(found.get_covariance(), expected.get_covariance(), rtol=1e-6)
+
+
+def test_gaps_of_rows_that_cannot_be_kept_are_refused_by_others(rows, monkeypatch):
+    _, blocks = with_gaps(rows[0], monkeypatch)
+    for model in (PPCA("auto"), SPPCA(2, supervision="likelihood", likelihood="probit")):
+        with pytest.raises(ValueError, match="X has missing values and 1,800 entries in blocks"):
+            model.fit(blocks, rows[1])
 
 
 @pytest.mark.parametrize("kind", ["classes", "numbers", "labels", "one number", "nothing"])

@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gnomon import DCAGM, Links, chunks_from_pairs
+from gnomon.estimators.dcagm import _together
 from gnomon.inference.callbacks import Checkpoint
 from gnomon.linalg.blocks import Blocks
 from gnomon.linalg.data import Matrix
@@ -623,3 +624,67 @@ def test_probabilities_are_the_shares_where_labels_left_out_are_not_found(rng):
     rings = ring[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
     rings += 0.1 * rng.standard_normal(rings.shape)
     assert DCAGM(2).fit(rings, np.where(np.arange(200) < 60, ring, -1)).class_doubt_ < 0.05
+
+
+def wide_rows(rng, apart):
+    """Rows of 60 columns, five classes with three labels each, and their means ``apart``."""
+    y = np.arange(150) % 5
+    X = rng.standard_normal((150, 60)) + apart * rng.standard_normal((5, 60))[y]
+    return X, np.where(np.arange(150) < 15, y, -1), y
+
+
+def losses_of(model, X, y):
+    """Mean log loss of what is said, and of the map as it is."""
+    found = [-np.log(model.predict_proba(X)[np.arange(len(y)), y]).mean()]
+    model.class_sharpness_, model.class_doubt_ = 1.0, 0.0
+    return [*found, -np.log(model.predict_proba(X)[np.arange(len(y)), y]).mean()]
+
+
+def test_few_labels_of_noise_are_not_believed(rng):
+    found = []
+    for _ in range(8):
+        X, labels, y = wide_rows(rng, 0.0)
+        model, hidden = DCAGM(2).fit(X, labels), labels < 0
+        found.append(losses_of(model, X[hidden], y[hidden]))
+    # The map parts the labelled rows all the same, and would be sure of every row.
+    believed, as_they_are = np.mean(found, axis=0)
+    assert believed < np.log(5) + 0.1 and as_they_are > np.log(5) + 2
+
+
+def test_few_labels_of_classes_far_apart_are_believed(rng):
+    X, labels, y = wide_rows(rng, 2.0)
+    model = DCAGM(2).fit(X, labels)
+    assert model.class_sharpness_ > 0.5
+    assert model.score(X, y) > 0.9
+
+
+def test_what_is_believed_multiplies_the_log_odds(rng):
+    X, labels, _ = wide_rows(rng, 1.0)
+    model = DCAGM(2).fit(X, labels)
+    model.class_head_, model.class_doubt_, model.class_sharpness_ = None, 0.0, 1.0
+    whole = np.log(model.predict_proba(X))
+    model.class_sharpness_ = 0.25
+    odds = np.log(model.predict_proba(X))
+    assert_allclose(odds - odds[:, :1], 0.25 * (whole - whole[:, :1]), atol=1e-9)
+
+
+def test_many_labels_and_the_paper_are_as_they_are(rng):
+    X, labels, y = wide_rows(rng, 1.0)
+    assert DCAGM(2).fit(X, y).class_sharpness_ == 1.0
+    assert DCAGM(2, objective="paper", tol=0.1).fit(X, labels).class_sharpness_ == 1.0
+
+
+def test_few_labels_end_after_few_steps_and_say_that_they_have_settled(rng):
+    X, labels, y = wide_rows(rng, 1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = DCAGM(2, tol=0.0).fit(X, labels)
+    assert model.n_iter_ == 10 and model.converged_
+    with pytest.warns(ConvergenceWarning):
+        assert DCAGM(2, tol=0.0, max_iter=3).fit(X, labels).n_iter_ == 3
+
+
+def test_copies_of_a_row_with_gaps_are_left_out_together():
+    chunks, labels = np.array([-1, 3, -1, -1]), np.array([0, 0, -1, 1])
+    assert_array_equal(_together(chunks, labels) == -1, [False, False, True, False])
+    assert len(np.unique(_together(chunks, labels)[[0, 1, 3]])) == 3

@@ -20,12 +20,15 @@ from gnomon import (
 from gnomon.estimators._predict import (
     HEAD_C,
     LINKED_C,
+    LESS_SHARP,
     SHARPER,
+    believed,
     fit_head,
     fit_linked_head,
     with_head,
 )
 from gnomon.estimators.selection import stratified_folds
+from gnomon.models.dcagm.few import Fold
 
 BY_LIKELIHOOD = SPPCA(1, supervision="likelihood", noise=(1.0, 0.5))
 
@@ -247,3 +250,33 @@ def test_a_head_counts_weights_as_repeated_rows(sample):
 def test_classes_with_one_row_each_are_no_cause_for_a_warning(rng):
     head = fit_head(rng.standard_normal((10, 3)), np.arange(10))
     assert head.coef.shape == (3, 10)
+
+
+def hidden_fold(odds, labels):
+    """A fold whose mixture gives these odds, and whose head knows two rows of each class."""
+    Z, own = np.array([[-1.0], [-1.0], [1.0], [1.0]]), np.array([0, 0, 1, 1])
+    nowhere = np.zeros((len(labels), 1))
+    return Fold(Z, own, np.ones(4), nowhere, labels, np.ones(len(labels)), odds)
+
+
+def test_odds_are_believed_half_as_far_as_hidden_labels_say():
+    shares = np.array([0.5, 0.5])
+    assert believed([], shares, 0.0) == (1.0, True)
+    # Six of ten are right of which the odds are sure: smaller ones have less loss.
+    labels = np.r_[np.zeros(6, int), np.ones(4, int)]
+    odds = np.tile([4.0, 0.0], (10, 1))
+    fold = hidden_fold(odds, labels)
+    losses = []
+    for factor in LESS_SHARP:
+        proba = (softmax(factor * odds, axis=1) + 0.5) / 2
+        losses.append(-np.log(proba[np.arange(10), labels]).sum())
+    best = LESS_SHARP[np.argmin(losses)]
+    assert 0.05 < best < 1
+    assert_allclose(believed([fold], shares, 0.0), (np.sqrt(best), True))
+
+
+def test_nothing_is_found_where_hidden_labels_are_hit_by_chance():
+    labels = np.arange(20) % 2
+    odds = np.where(np.arange(20)[:, None] % 3 == 0, [0.0, 90.0], [90.0, 0.0])
+    found = believed([hidden_fold(odds, labels)], np.array([0.5, 0.5]), 0.0)
+    assert found.sharpness == np.sqrt(LESS_SHARP[-1]) and not found.finds

@@ -111,3 +111,14 @@ def test_directions_to_add_are_orthonormal_and_the_bound_is_their_length(rng):
 def test_the_bound_is_held_against_what_the_last_round_gained(reached, ratio):
     before = subspace._Round(None, objective=-100.0, gain=2.0)
     assert subspace._ratio(before, reached) == ratio
+
+
+def test_directions_fill_up_the_lanes_of_a_product_but_not_with_rounding():
+    def kept(gains):
+        return subspace._whole_lanes(np.array(gains), 1.0).tolist()
+
+    assert kept([0.5, 0.5, 0.5, 2.0, 2.0]) == [False, True, True, True, True]
+    assert kept([1e-9, 0.5, 0.5, 2.0, 2.0]) == [False, True, True, True, True]
+    assert kept([1e-9, 1e-9, 0.5, 2.0]) == [False, False, True, True]
+    assert kept([0.5, 0.5]) == [False, False]
+    assert kept([2.0, 2.0, 2.0]) == [True, True, True]

@@ -3,6 +3,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 
+from gnomon.linalg import data
 from gnomon.linalg.blocks import Blocks
 from gnomon.linalg.data import Centered, Matrix, Weighted, as_data, center
 
@@ -186,3 +187,20 @@ def test_the_gram_matrix_of_some_centred_rows_is_about_the_mean_of_all(rng):
     _, centred = center(Matrix(X))
     rows = X[:15] - X.mean(axis=0)
     assert_allclose(centred.rows(np.arange(15)).gram(), rows.T @ rows)
+
+
+def test_gaps_and_means_take_one_pass_together(rng, monkeypatch):
+    X = rng.standard_normal((30, 4))
+    rows, passes = Matrix(X), []
+
+    def counted(array):
+        passes.append(array.shape)
+        return array.sum(axis=0)
+
+    monkeypatch.setattr(data, "column_sums", counted)
+    assert not rows.has_gaps
+    assert_allclose(rows.column_means(), X.mean(axis=0))
+    assert passes == [(30, 4)]
+    X[3, 1] = np.nan
+    assert Matrix(X).has_gaps
+    assert not Matrix(sparse.csr_array(np.eye(3))).has_gaps

@@ -1,4 +1,5 @@
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ def many_parts(monkeypatch):
     monkeypatch.setattr(data, "RUN_ENTRIES", 700)
     monkeypatch.setattr(sparse_products, "SHARED_FROM", 50)
     monkeypatch.setattr(sparse_products, "PARTS", 5)
+    monkeypatch.setattr(sparse_products, "SUMS", 3)
 
 
 def with_threads(monkeypatch, size, function):
@@ -76,7 +78,8 @@ def test_results_come_in_order_from_several_threads(many_parts, monkeypatch):
     run = lambda: list(threads.in_order(work, range(9), 1))  # noqa: E731
     found = with_threads(monkeypatch, 3, run)
     assert [k for k, _ in found] == list(range(9))
-    assert len({who for _, who in found} - {threading.get_ident()}) == 3
+    assert len({who for _, who in found}) == 3
+    assert threading.get_ident() in {who for _, who in found}
 
 
 def test_work_within_work_stays_on_its_thread(many_parts, monkeypatch):
@@ -147,6 +150,7 @@ def test_a_worker_of_joblib_has_its_share():
 def test_a_caller_with_threads_of_its_own_gets_no_more(many_parts, monkeypatch):
     def names():
         def who(_):
+            time.sleep(0.01)
             return threading.current_thread().name
 
         return set(threads.in_order(who, range(8), 1.0))
@@ -155,3 +159,12 @@ def test_a_caller_with_threads_of_its_own_gets_no_more(many_parts, monkeypatch):
     with threads.no_more_threads():
         assert names() == {threading.current_thread().name}
     assert names() != {threading.current_thread().name}
+
+
+def test_parts_of_sparse_rows_are_no_copies(many_parts):
+    X = sparse.random_array((500, 40), density=0.1, rng=np.random.default_rng(0)).tocsr()
+    products = sparse_products.SparseProducts(X)
+    for _, part in [*products._parts, *products._summands]:
+        assert np.shares_memory(part.data, X.data)
+        assert np.shares_memory(part.indices, X.indices)
+    assert (len(products._parts), len(products._summands)) == (5, 3)

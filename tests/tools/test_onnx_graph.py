@@ -69,6 +69,15 @@ def test_a_graph_says_what_the_model_says(name):
             assert_array_equal(found["prediction"], predicted)
 
 
+@pytest.mark.parametrize("factor", [0.125, 0.5])
+def test_odds_that_are_half_believed_are_so_in_a_graph(factor):
+    model = DCAGM(2).fit(X, PARTLY)
+    before = model.predict_proba(X)
+    model.class_sharpness_ = factor
+    assert np.abs(model.predict_proba(X) - before).max() > 0.1
+    assert_allclose(run(model, X)["probabilities"], model.predict_proba(X), atol=1e-5)
+
+
 def test_rows_may_be_of_single_precision():
     model = scaled(SPPCA(2)).fit(X, Y)
     found = run(model, X, "float32")

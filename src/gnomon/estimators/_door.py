@@ -22,6 +22,8 @@ from gnomon.models.gaussian import filling
 FLOATS = (np.float64, np.float32)
 # The mark of a row in no chunk.
 NO_CHUNK = -1
+# Labelled rows by which the mean of what gaps hide is taken: so many that it is known.
+MOST_SEEN = 20_000
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -61,9 +63,17 @@ class FillsGaps(TakesRows):
         tags.input_tags.allow_nan &= self._can_fill() or not self.__sklearn_is_fitted__()
         return tags
 
+    # Rows in blocks that are too many to keep are filled each time they are read.
+    _fits_gaps_in_blocks = True
+
     def _filled(self, X):
         """Rows with their gaps at their means given the rest of the row."""
         return filling.fill(self._filling(), X) if has_gaps(X) else X
+
+    def _some_labelled(self, X, labelled):
+        """Labelled rows as they were given, a part of many: for what their gaps hide on average."""
+        rows = np.flatnonzero(labelled)
+        return take_rows(X, rows[:: 1 + len(rows) // MOST_SEEN])
 
     def _filling(self):
         if not self._can_fill():
@@ -180,8 +190,8 @@ def _read_gaps(estimator, X, fitting, allow_nan):
     raise ValueError(
         f"X has missing values and {count(X.shape[0] * X.shape[1], 'entry', 'entries')} in blocks, "
         f"{KEPT_ENTRIES:,} of which are kept in memory; with more, missing values are accepted in "
-        "fit by PPCA with a number of components and by SPPCA with supervision='likelihood', and "
-        "after it by gnomon.transform_blocks. Fill them by impute of PPCA for other models"
+        "fit by all models but PRPCA, PPCA without a number of components and SPPCA with a probit "
+        "likelihood, and after it by gnomon.transform_blocks. Fill them by impute of PPCA"
     )
 
 

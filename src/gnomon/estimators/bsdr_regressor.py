@@ -179,7 +179,7 @@ class BSDRRegressor(LabelledScore, RegressorMixin, BayesianReduction):
         self._keep(found, X.dtype)
         noise = found.noise_variance
         if has_gaps(holed):
-            unseen = self._gap_covariances(holed[known]).mean(axis=0)
+            unseen = self._gap_covariances(self._some_labelled(holed, known)).mean(axis=0)
             noise = noise_without_gaps(noise, unseen, self.weights_)
         self._keep_units(targets.coding, noise)
         self._keep_run(found.run, max_iter=self.max_iter)

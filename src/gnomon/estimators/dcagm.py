@@ -33,6 +33,7 @@ from gnomon.estimators._fit import IterativeFit
 from gnomon.estimators._predict import (
     NOTHING_FOUND,
     PredictsLabels,
+    believed,
     class_shares,
     doubted,
     fit_head,
@@ -145,6 +146,9 @@ class DCAGM(
         But for ``objective="paper"``: the shares of the classes among the labelled rows, and how
         much of the probabilities they are, whatever the row: as much as half a labelled row, or
         nearly all where labelled rows that are left out are not found better than by them.
+    class_sharpness_ : float
+        Factor of the log odds of mixture and head, below 1 where labels are fewer than two a
+        column, so that the map fits them whatever they say: labels left out of a fit tell it.
     components_ : ndarray of shape (n_components, n_features)
         The projection: ``transform(X)`` is ``(X - mean_) @ components_.T``.
     n_components_ : int
@@ -289,6 +293,7 @@ class DCAGM(
         X, n = X.kept_in_memory() if isinstance(X, Data) else X, X.shape[0]
         weights = np.ones(n) if sample_weight is None else read_weights(sample_weight, n)
         self.filling_, classes = filling.learn(X, weights), read_classes(y, n)
+        X = self._filled(X) if isinstance(X, Data) else X
         classes, groups = self._share_labels(
             self._filled(X), classes, read_chunks(chunks, n), weights
         )
@@ -297,14 +302,14 @@ class DCAGM(
         self.labels_ = np.append(named, UNLABELLED)[classes.labels]
         if has_gaps(X):
             X, index = filling.copies(self._filling(), X, N_COPIES, np.random.default_rng(0))
-            classes, groups = keep_rows(classes, index), groups[index]
+            classes, groups = keep_rows(classes, index), _together(groups, classes.labels)[index]
             weights = weights[index] / np.bincount(index)[index]
             apart = None if apart is None else apart[index][:, index]
         names, problem = self._problem(X, classes, groups, weights, apart)
         fitted = dcagm.fit(problem, settings, self._loop(problem))
         self._keep(fitted, X.dtype)
         self.classes_ = names
-        self._keep_head(X, classes.labels, weights)
+        self._keep_head(X, classes.labels, weights, fitted.held_out)
         self._keep_run(fitted.run, max_iter=self.max_iter)
         return self
 
@@ -364,9 +369,10 @@ class DCAGM(
         Z, _, joint = self._placed(self._read(X))
         L, _ = by_class(joint, self.gaussian_classes_)
         head = getattr(self, "class_head_", None)
-        odds = None if head is None else Z @ head.coef + head.intercept
-        proba = with_head(L.T, odds)
-        # Model files of early versions have no shares of their own.
+        # Model files of early versions have no sharpness and no shares of their own.
+        factor = getattr(self, "class_sharpness_", 1.0)
+        odds = None if head is None else factor * (Z @ head.coef + head.intercept)
+        proba = with_head(factor * L.T, odds)
         shares = getattr(self, "class_shares_", self.class_weights_)
         return doubted(proba, shares, getattr(self, "class_doubt_", 0.0))
 
@@ -518,9 +524,9 @@ class DCAGM(
         return np.asarray(as_data(X).less_mean(self.mean_.astype(X.dtype)) @ self.components_.T)
 
     @one_thread
-    def _keep_head(self, X, labels, weights):
+    def _keep_head(self, X, labels, weights, held_out):
         """The head of the map, but for the paper's objective."""
-        self.class_head_ = None
+        self.class_head_, self.class_sharpness_ = None, 1.0
         self.__dict__.pop("class_doubt_", None)
         rows = taught_rows(np.where(weights > 0, labels, -1))
         if self.objective == "invariant" and len(self.classes_) > 1:
@@ -528,7 +534,8 @@ class DCAGM(
             self.class_head_ = fit_head(Z, labels[rows], weights[rows])
             counted = class_shares(labels, weights, len(self.classes_))
             self.class_shares_, self.class_doubt_ = counted
-            if not self._finds_classes(X, np.where(weights > 0, labels, -1), weights):
+            self.class_sharpness_, finds = believed(held_out, *counted)
+            if not finds or not self._finds_classes(X, np.where(weights > 0, labels, -1), weights):
                 self.class_head_, self.class_doubt_ = None, NOTHING_FOUND
 
     def _finds_classes(self, X, labels, weights):
@@ -559,6 +566,12 @@ class DCAGM(
         each = np.arange(len(self.means_))
         weights = self.class_weights_, self.weights_
         return Mixture(self.gaussian_classes_, each, *weights, self.means_, self.covariances_)
+
+
+def _together(chunks, labels):
+    """Chunks with one for every labelled row that is in none, whose copies stay together."""
+    alone = (labels >= 0) & (chunks < 0)
+    return np.where(alone, chunks.max() + 1 + np.arange(len(chunks)), chunks)
 
 
 def _whole_graph(cannot_link, sample_index, X):

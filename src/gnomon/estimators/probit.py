@@ -135,7 +135,8 @@ class MultinomialProbit(FillsGaps, PredictsLabels, ClassifierMixin, IterativeFit
         self._keep(found, X.dtype)
         self.classes_, self._seen_gaps = classes.names, 0.0
         if has_gaps(holed):
-            self._seen_gaps = self._gap_covariances(holed[classes.labelled]).mean(axis=0)
+            some = self._some_labelled(holed, classes.labelled)
+            self._seen_gaps = self._gap_covariances(some).mean(axis=0)
         self._keep_run(found.run, max_iter=self.max_iter)
         return self
 

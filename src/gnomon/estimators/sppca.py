@@ -686,7 +686,7 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
 
     @property
     def _fits_gaps_in_blocks(self):
-        return self.supervision == "likelihood" and self.likelihood == "gaussian"
+        return self.likelihood == "gaussian"
 
     def _check_likelihood(self):
         """Raise where parameters do not go with a probit likelihood."""

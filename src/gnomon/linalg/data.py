@@ -7,6 +7,7 @@ sees how the rows are stored. `Data` is SciPy's `LinearOperator` with these furt
     Centered    X - 1 mu'                         sparse stays sparse, dense is not copied
     Scaled      X diag(s)                         columns in units of their own
     Weighted    diag(w)^(1/2) X                   weights that count as repeated rows
+    Made        rows that a function makes        gaps filled where rows do not fit in memory
 
 Rows mixed over links are in `mixed`, rows stacked from parts in `blocks`, rows on a cluster in
 `distributed`, arrays of other libraries in `foreign`. Layers are asked for by `less_mean`,
@@ -21,6 +22,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import get_blas_funcs
 from scipy.sparse.linalg import LinearOperator
 
 from gnomon.linalg.sparse_products import SparseProducts
@@ -207,6 +209,10 @@ class Matrix(Data):
         return self._stored_sparse and self.X.nnz < SPARSE_BELOW * self.shape[0] * self.shape[1]
 
     @property
+    def has_gaps(self):
+        return not self._stored_sparse and _are_gaps(self.column_sums())
+
+    @property
     def squared_norm(self):
         return _squared_sum(self.X.data if self._stored_sparse else self.X)
 
@@ -228,9 +234,12 @@ class Matrix(Data):
         if self.X.format == "csc":
             columns = np.repeat(np.arange(self.shape[1]), np.diff(self.X.indptr))
         counts = np.bincount(columns, minlength=self.shape[1])
-        stored = sum(
-            _squared_sum(self.X.data[part] - mean[columns[part]]) for part in slices(self.X.nnz)
-        )
+
+        def squares(part):
+            return _squared_sum(self.X.data[part] - mean[columns[part]])
+
+        # Fetching means takes a thread longer than the products that its work is counted by.
+        stored = sum(in_order(squares, list(slices(self.X.nnz)), 8 * self.X.nnz))
         return stored + float((self.shape[0] - counts) @ mean**2)
 
     def as_float32(self):
@@ -362,9 +371,8 @@ class Centered(Data):
 
     def _less_mean_products(self, out, sums):
         """X'Z less mu (1'Z), in the place of X'Z, which of wide rows is the largest array."""
-        for columns in row_slices(out.shape):
-            out[columns] -= np.outer(self.mean[columns], sums)
-        return out
+        less_outer = get_blas_funcs("ger", (out,))
+        return less_outer(-1.0, sums, self.mean, a=out.T, overwrite_a=1).T
 
 
 class Scaled(Data):
@@ -462,6 +470,27 @@ class Weighted(Data):
         return self.X.T @ (Z.astype(self.dtype, copy=False) * self._roots)
 
 
+class Made(Data):
+    """Rows that a function makes of others, of the same width, anew each time they are needed."""
+
+    def __init__(self, X: Data, function: Callable[[np.ndarray], np.ndarray], at_once: int):
+        super().__init__(X.dtype, X.shape, X.n_samples)
+        self.X, self.function, self.at_once = X, function, at_once
+
+    def dense_blocks(self):
+        for block in larger(self.X.dense_blocks(), self.at_once):
+            yield self.function(block).astype(self.dtype, copy=False)
+
+    def rows(self, mask):
+        return Made(self.X.rows(mask), self.function, self.at_once)
+
+    def _matmat(self, B):
+        return _stack_products(self, B.astype(self.dtype, copy=False))
+
+    def _rmatmat(self, Z):
+        return _add_products(self, Z.astype(self.dtype, copy=False))
+
+
 def center(X: Data) -> tuple[np.ndarray, Data]:
     """Column means of X, and X less them, not formed."""
     mean = X.column_means()
@@ -472,21 +501,27 @@ def has_gaps(X) -> bool:
     """Whether rows have missing values, which sparse arrays have not."""
     if isinstance(X, Data):
         return X.has_gaps
-    if not isinstance(X, np.ndarray):
-        return False
-    # Numbers that NaN spreads to, without a mask of the size of X.
-    with np.errstate(all="ignore"):
-        return bool(np.isnan(column_sums(X)).any())
+    return isinstance(X, np.ndarray) and _are_gaps(column_sums(X))
+
+
+def _are_gaps(sums):
+    """By sums of columns, which NaN spreads to, without a mask of the size of X."""
+    return bool(np.isnan(sums).any())
 
 
 def column_sums(X) -> np.ndarray:
     """Sum of every column of an array, in float64: the quickest pass that sees every entry."""
     n, d = X.shape
+
+    def of_rows(rows):
+        # Infinities of unlike sign have no sum, which is for whoever asks to say.
+        with np.errstate(all="ignore"):
+            return X[rows].sum(axis=0, dtype=float)
+
     if X.size <= RUN_ENTRIES:
-        return X.sum(axis=0, dtype=float)
+        return of_rows(slice(None))
     runs = list(slices(n, max(1, RUN_ENTRIES // d)))
-    sums = in_order(lambda rows: X[rows].sum(axis=0, dtype=float), runs, X.size)
-    return _sum(sums, d, float)
+    return _sum(in_order(of_rows, runs, X.size), d, float)
 
 
 def check_spread(total, dtype=float):
@@ -505,10 +540,10 @@ def check_spread(total, dtype=float):
 
 
 def check_columns(X):
-    """Raise where a column of an array has no observed entry."""
+    """Raise where a column of an array, or of rows in blocks, has no observed entry."""
     seen = np.zeros(X.shape[1], dtype=bool)
-    for rows in row_slices(X.shape):
-        seen |= ~np.isnan(X[rows]).all(axis=0)
+    for block in as_data(X).dense_blocks():
+        seen |= ~np.isnan(block).all(axis=0)
         if seen.all():
             return
     empty = np.flatnonzero(~seen)

@@ -12,11 +12,13 @@ from scipy import sparse
 
 from gnomon.linalg.threads import in_order
 
-# Parts of the rows: enough for several threads when another program has one of their cores, few
-# enough that handing them out and adding them up takes a tenth of a product (18,820 texts).
+# Parts of the rows: enough for several threads when another program has one of their cores.
 PARTS = 8
+# Parts whose products are added up, an array of the size of the result each: fewer (18,820 texts,
+# two threads: with 8 sums 5.2 ms, with 4 4.5; one thread 5.9).
+SUMS = 4
 # Entries from which rows are parted: a product of fewer is done as soon as threads are awake.
-SHARED_FROM = 2**19
+SHARED_FROM = 2**18
 # Entries that a part has for every column in the mean: its sums are few beside its products.
 LEAST_ENTRIES = 4
 # Columns from which a product is shared: with fewer it waits for memory, which threads share.
@@ -29,7 +31,8 @@ class SparseProducts:
     def __init__(self, X):
         self._by_rows = X.format == "csr"
         self._whole = X if self._by_rows else X.T
-        self._parts = _parted(self._whole)
+        self._parts = _parted(self._whole, PARTS, _rows)
+        self._summands = _parted(self._whole, SUMS, _rows_as_columns)
 
     def product(self, B) -> np.ndarray:
         """X B for an array B (columns of X, k)."""
@@ -52,11 +55,11 @@ class SparseProducts:
         return out
 
     def _summed(self, Z):
-        wide = self._whole.nnz < PARTS * LEAST_ENTRIES * self._whole.shape[1]
-        if len(self._parts) == 1 or wide or Z.shape[1] < LEAST_COLUMNS:
+        wide = self._whole.nnz < SUMS * LEAST_ENTRIES * self._whole.shape[1]
+        if len(self._summands) == 1 or wide or Z.shape[1] < LEAST_COLUMNS:
             return self._whole.T @ Z
         sums = in_order(
-            lambda part: part[1].T @ Z[part[0]], self._parts, self._whole.nnz * Z.shape[1]
+            lambda part: part[1] @ Z[part[0]], self._summands, self._whole.nnz * Z.shape[1]
         )
         total = next(sums)
         for other in sums:
@@ -64,15 +67,25 @@ class SparseProducts:
         return total
 
 
-def _parted(M):
+def _parted(M, count, part_of):
     """Runs of rows of about as many entries, without a copy of these."""
-    count = PARTS if M.nnz >= SHARED_FROM else 1
+    count = count if M.nnz >= SHARED_FROM else 1
     edges = np.searchsorted(M.indptr, np.linspace(0, M.nnz, count + 1)[1:-1])
     edges = np.unique(np.r_[0, edges, M.shape[0]])
-    return [(slice(a, b), _rows(M, a, b)) for a, b in pairwise(edges)]
+    return [(slice(a, b), part_of(M, a, b)) for a, b in pairwise(edges)]
 
 
 def _rows(M, start, stop):
+    return _filled(sparse.csr_array((stop - start, M.shape[1]), dtype=M.dtype), M, start, stop)
+
+
+def _rows_as_columns(M, start, stop):
+    return _filled(sparse.csc_array((M.shape[1], stop - start), dtype=M.dtype), M, start, stop)
+
+
+def _filled(part, M, start, stop):
+    """Rows of M in an empty array: its constructor would copy them, being views of larger ones."""
     first, last = M.indptr[start], M.indptr[stop]
-    entries = M.data[first:last], M.indices[first:last], M.indptr[start : stop + 1] - first
-    return sparse.csr_array(entries, shape=(stop - start, M.shape[1]))
+    part.data, part.indices = M.data[first:last], M.indices[first:last]
+    part.indptr = M.indptr[start : stop + 1] - first
+    return part

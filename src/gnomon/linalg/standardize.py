@@ -103,6 +103,10 @@ class RowSpace(NamedTuple):
     T: np.ndarray
     combinations: np.ndarray
 
+    def in_columns(self, P, X: Data) -> np.ndarray:
+        """A projection of T as one of X."""
+        return np.asarray(X.T @ (self.combinations @ P), dtype=float)
+
 
 def row_space(X: Data) -> RowSpace:
     """The rows of a wide X in an orthonormal basis of their span, from X X'."""

@@ -2,7 +2,8 @@
 
 NumPy and SciPy let other threads run while they multiply. Parts are those of one thread, and
 what they give comes back in their order, so that sums have the same digits whatever the number
-of threads. BLAS has one thread meanwhile: a thread of ours for each core is enough.
+of threads. BLAS has one thread meanwhile: a thread of ours for each core is enough. The caller
+works too, on parts that nobody has begun: others need time to wake, and may wait for a core.
 
 Threads are as many as the process may use (affinity and the limits of a container, by joblib),
 and as BLAS was allowed: whoever limits BLAS, as joblib does for its workers, limits these. They
@@ -12,8 +13,9 @@ serve one caller at a time; another one, of a pool of its own, works on its own 
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import lru_cache
 from threading import Lock
 from typing import Any
 
@@ -57,7 +59,18 @@ if hasattr(os, "register_at_fork"):
 
 def n_threads() -> int:
     """Threads that products may have: cores of the process, and what BLAS was allowed."""
-    return max(1, min(cpu_count(), one_thread.allowed()))
+    return max(1, min(_cores(*_affinity()), one_thread.allowed()))
+
+
+def _affinity():
+    """The cores that this process is bound to, where the system tells."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else ()
+
+
+@lru_cache(maxsize=8)
+def _cores(*affinity):
+    # A container's limits are read from files, which takes as long as a small product.
+    return cpu_count()
 
 
 def in_order(function: Callable, parts: Iterable, work: float) -> Iterator[Any]:
@@ -72,7 +85,7 @@ def in_order(function: Callable, parts: Iterable, work: float) -> Iterator[Any]:
         return
     try:
         with one_thread:
-            yield from _ahead(threads.pool(size).submit, function, parts, 2 * size)
+            yield from _ahead(threads.pool(size - 1).submit, function, parts, 2 * size)
     finally:
         threads.taken.release()
 
@@ -94,8 +107,28 @@ def _ahead(submit, function, parts, most):
     """Results in order, with at most so many parts begun and not yet taken."""
     waiting: deque = deque()
     for part in parts:
-        waiting.append(submit(function, part))
+        waiting.append([submit(function, part), part])
         if len(waiting) > most:
-            yield waiting.popleft().result()
+            yield _first(waiting, function)
     while waiting:
-        yield waiting.popleft().result()
+        yield _first(waiting, function)
+
+
+def _first(waiting, function):
+    """The first result; until it is there the caller does parts that no thread has begun."""
+    while not waiting[0][0].done():
+        own = next((task for task in waiting if task[0].cancel()), None)
+        if own is None:
+            break
+        own[0] = _done(function, own[1])
+    return waiting.popleft()[0].result()
+
+
+def _done(function, part):
+    """A part done on this thread; an error waits for its turn."""
+    future: Future = Future()
+    try:
+        future.set_result(function(part))
+    except Exception as error:
+        future.set_exception(error)
+    return future

@@ -34,6 +34,8 @@ ROWS_AT_ONCE = 1000
 # Points of the trapezoidal rule over a normal variable: with 121 from -8 to 8 it errs by less than
 # 1e-9 of a probability, since the integrand is analytic and vanishes at both ends.
 NODES = np.linspace(-8.0, 8.0, 121)
+# A probability that has a logarithm.
+LEAST_CHANCE = 1e-300
 
 # Steps of a pipeline that are affine.
 STEPS = (
@@ -289,17 +291,18 @@ def _write_dcagm(model, graph, rows, places):
     weights = np.log(model.class_weights_[own] * model.weights_) - 0.5 * logdets
     shares = graph.softmax(graph.add("Add", graph.add("Mul", squares, np.array(-0.5)), weights))
     chances = graph.add("MatMul", shares, np.eye(len(model.classes_))[own])
+    factor = getattr(model, "class_sharpness_", 1.0)
+    if factor != 1:
+        odds = graph.add("Log", graph.add("Max", chances, np.array(LEAST_CHANCE)))
+        chances = graph.softmax(graph.add("Mul", odds, np.array(factor)))
     if model.class_head_ is not None:
-        head = graph.softmax(graph.affine(places, _as_affine(model)))
+        coef, intercept = factor * model.class_head_.coef, factor * model.class_head_.intercept
+        head = graph.softmax(graph.affine(places, Affine(coef, intercept)))
         chances = graph.mixed(chances, head, model.class_head_.say)
     doubt = getattr(model, "class_doubt_", 0.0)
     shares = getattr(model, "class_shares_", model.class_weights_)
     chances = graph.mixed(chances, shares, doubt)
     graph.classes(chances, model.classes_)
-
-
-def _as_affine(model) -> Affine:
-    return Affine(model.class_head_.coef, model.class_head_.intercept)
 
 
 def _write_bsdr(model, graph, rows, places):

@@ -112,8 +112,8 @@ def test_rounds_reach_the_objective_of_the_alternation_on_all_rows(rng, monkeypa
     monkeypatch.setattr(sampled, "KEPT_ENTRIES", 8000)
     settings = fit.Settings(MODEL, (), True, "within", None, 1, 200, 1e-6, rng)
     expected = max(fit.solve(sample, settings, iterate).objective)
-    _, _, run, rows = fit.solved(sample, settings, iterate)
-    assert len(rows.order) == 1000
+    _, _, run, part = fit.solved(sample, settings, iterate)
+    assert len(part.labels) == 1000
     assert max(run.objective) > expected - 2e-3 * abs(expected)
 
 

@@ -103,7 +103,7 @@ def test_the_start_with_gaps_counts_the_variance_that_they_hide(problem):
     X, options = remove_entries(problem.X, 0.2), settings(0.6)
     outputs = Outputs(problem.Y, problem.observed, problem.labels)
     filled = strength_gaps.fill(X, None, options)
-    space = principal_space(*center(Matrix(filled.X)), 150, np.random.default_rng(0))
+    space = principal_space(*center(filled.X), 150, np.random.default_rng(0))
     found = supervise(space._replace(total=filled.total), outputs, 2, 0.6)
     joint = strength_gaps.joint_rows(X, None, filled, found, 0.6)
     _, expected = strength_gaps.step(strength_gaps.start(joint, filled, found), joint)

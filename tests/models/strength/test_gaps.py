@@ -8,7 +8,7 @@ from scipy.stats import multivariate_normal
 
 from gnomon.datasets import remove_entries
 from gnomon.inference.loop import Method, iterate
-from gnomon.linalg.data import Matrix, center
+from gnomon.linalg.data import center
 from gnomon.models.gaussian import gaps as observed_rows
 from gnomon.models.gaussian import patterns
 from gnomon.models.strength import gaps
@@ -36,7 +36,7 @@ class Limits(NamedTuple):
 def stages(X, Y, observed, s):
     """The filled rows, the closed form on them, and the rows of stage 2."""
     filled = gaps.fill(X, None, Limits())
-    space = principal_space(*center(Matrix(filled.X)), 150, np.random.default_rng(0))
+    space = principal_space(*center(filled.X), 150, np.random.default_rng(0))
     known = Outputs(np.where(observed, Y, 0), observed)
     found = supervise(space._replace(total=filled.total), known, q, s)
     return filled, found, gaps.joint_rows(X, None, filled, found, s)
@@ -53,7 +53,7 @@ def test_the_objective_is_the_density_of_what_is_observed(rows, s):
     filled, found, joint = stages(X, Y, observed, s)
     start = gaps.start(joint, filled, found)
     W, mean, (sigma2, level) = start
-    C = (filled.X - filled.ppca.mean) @ found.outputs.coef @ found.whitener
+    C = (filled.X.as_array() - filled.ppca.mean) @ found.outputs.coef @ found.whitener
     energy = np.var(C, axis=0).sum()
     assert_allclose(level / sigma2, (1 - s) / s * energy / filled.total)
     covariance = W @ W.T + np.diag(np.repeat([sigma2, level], [d, 2]))

@@ -2,6 +2,9 @@
 
     standardise  ->  choose weights  ->  start and alternate, or go by batches  ->  report
 
+Where labels are few for the columns, the fit is shorter in both, and labels left out say how far
+it may be believed (`few`).
+
 Read this first; then `start`, where the iteration begins, `alternation`, the objective J and its
 steps, `rows`, what labels and chunks say, and `mixture`.
 """
@@ -18,7 +21,7 @@ from gnomon.inference.loop import Method, Run, iterate, keep_best
 from gnomon.linalg.data import Data, Matrix
 from gnomon.linalg.solve import fix_signs, threads_for
 from gnomon.linalg.standardize import RowSpace, Standard, row_space, standardize
-from gnomon.models.dcagm import batches, sampled
+from gnomon.models.dcagm import batches, few, sampled
 from gnomon.models.dcagm.alternation import PATIENCE, Model, State, state_at, step
 from gnomon.models.dcagm.mixture import (
     Mixture,
@@ -77,7 +80,7 @@ class DcagmFit(NamedTuple):
 
     ``density_quantiles`` are those of log p(z) over the labelled rows; ``model`` has the weights
     that were used; ``weight_scores`` has, for those chosen by cross-validation, the values tried
-    and their scores.
+    and their scores; ``held_out`` has fits without some of the labels, where these are few.
     """
 
     mean: np.ndarray
@@ -87,9 +90,11 @@ class DcagmFit(NamedTuple):
     model: Model
     weight_scores: dict[str, dict]
     run: Run
+    held_out: list[few.Fold]
 
 
 Loop = Callable[..., Run]
+Basis = RowSpace | few.Axes | None
 
 
 def fit(problem: Problem, settings: Settings, loop: Loop) -> DcagmFit:
@@ -102,9 +107,12 @@ def _fit(problem, settings, loop):
     standard = standardize(problem.X, problem.weights, by_column=settings.standardize)
     if not standard.factors.any():
         raise ValueError("X has no variation: all rows are equal; accepted are rows that differ")
-    space = short_basis(standard.data, settings.model.n_components)
+    known = problem.labels, problem.weights, np.count_nonzero(standard.factors)
+    are_few = not settings.model.as_printed and few.are_few(*known)
+    space, folds = basis_of(problem, standard, settings, are_few)
     sample = in_standard_units(problem, standard, space)
-    settings, scores, run, rows = solved(sample, settings, loop)
+    settings, scores, run, part = solved(sample, _as_far(settings, are_few), loop)
+    rows = arrange(part)
     state = run.state._replace(P=in_columns(run.state.P, standard, space))
     state = reported(state, rows, settings.model, settings.metric)
     return DcagmFit(
@@ -114,8 +122,32 @@ def _fit(problem, settings, loop):
         density_quantiles=density_quantiles(state, rows),
         model=settings.model,
         weight_scores=scores,
-        run=run,
+        run=run._replace(converged=run.converged or _as_meant(run, settings, are_few)),
+        held_out=folds,
     )
+
+
+def _as_far(settings, are_few):
+    """The settings with the most steps that few labels are worth."""
+    if not are_few or settings.batch_size is not None:
+        return settings
+    return settings._replace(max_iter=min(settings.max_iter, few.MOST_STEPS))
+
+
+def _as_meant(run, settings, are_few):
+    """Whether a run ended where the steps that few labels are worth do."""
+    return are_few and len(run.objective) == few.MOST_STEPS == settings.max_iter
+
+
+def held_out(sample: Sample, settings: Settings) -> list[few.Fold]:
+    """Short fits without some of the labels, in the coordinates that are reported."""
+    short = settings._replace(max_iter=few.FOLD_STEPS, batch_size=None, n_init=1)
+
+    def refit(part: Sample) -> State:
+        state = solve(part, short, iterate).state
+        return reported(state, arrange(part), settings.model, settings.metric)
+
+    return few.held_out(sample, refit)
 
 
 def solved(sample: Sample, settings: Settings, loop: Loop):
@@ -123,12 +155,31 @@ def solved(sample: Sample, settings: Settings, loop: Loop):
     whole = settings.batch_size is not None or not sampled.suits(sample, settings.model)
     if whole:
         settings, scores = with_chosen_weights(sample, settings)
-        return settings, scores, solve(sample, settings, loop), arrange(sample)
+        return settings, scores, solve(sample, settings, loop), sample
     part, least_rise = sampled.draw(sample, settings.model)
     settings, scores = with_chosen_weights(part, settings)
     first = solve(part, settings, iterate, least_rise).state
     run = sampled.solve(part, first, sample, settings.model, loop, **_limits(sample, settings))
-    return settings, scores, run, arrange(part)
+    return settings, scores, run, part
+
+
+def basis_of(problem: Problem, standard: Standard, settings: Settings, are_few):
+    """The basis that the fit is sought in, and fits without some labels where these are few.
+
+    Of the axes among which few labels are looked for and all columns, or the basis of short rows,
+    the one in which hidden labels are found better.
+    """
+    spaces: list[Basis] = [short_basis(standard.data, settings.model.n_components)]
+    if not are_few:
+        return spaces[0], []
+    if settings.batch_size is None:
+        known = problem.labels, problem.weights, settings.model.n_components
+        axes = few.leading_axes(standard.data, *known)
+        spaces = spaces if axes is None else [axes, *spaces]
+    samples = [in_standard_units(problem, standard, space) for space in spaces]
+    folds = [held_out(sample, settings) for sample in samples]
+    best = int(np.argmin([few.loss(found) for found in folds]))
+    return spaces[best], folds[best]
 
 
 def short_basis(X: Data, q: int) -> RowSpace | None:
@@ -142,24 +193,25 @@ def short_basis(X: Data, q: int) -> RowSpace | None:
     return space if space.T.shape[1] >= q else None
 
 
-def in_standard_units(problem: Problem, standard: Standard, space: RowSpace | None) -> Sample:
+def in_standard_units(problem: Problem, standard: Standard, space: Basis) -> Sample:
     """The problem with standardised columns, in the short basis if there is one."""
+    columns = np.count_nonzero(standard.factors)
+    if isinstance(space, few.Axes):
+        columns = space.T.shape[1]
     return Sample(
         X=standard.data if space is None else Matrix(space.T),
         labels=problem.labels,
         chunks=problem.chunks,
         weights=problem.weights,
         class_of=np.repeat(np.arange(len(problem.n_gaussians)), problem.n_gaussians),
-        total_variance=min(np.count_nonzero(standard.factors), problem.weights.sum()),
+        total_variance=min(columns, problem.weights.sum()),
         apart=problem.apart,
     )
 
 
-def in_columns(P, standard: Standard, space: RowSpace | None) -> np.ndarray:
+def in_columns(P, standard: Standard, space: Basis) -> np.ndarray:
     """A projection of rows in the short basis as one of the standardised columns."""
-    if space is None:
-        return P
-    return np.asarray(standard.data.T @ (space.combinations @ P), dtype=float)
+    return P if space is None else space.in_columns(P, standard.data)
 
 
 def with_chosen_weights(sample: Sample, settings: Settings) -> tuple[Settings, dict]:

@@ -101,6 +101,11 @@ def hidden_log_probabilities(sample: Sample, model: Model, fold_of, fit: Fit) ->
         state = fit(seen, model)
         Z = arrange(seen).restore(state.Z)[hidden]
         L, _ = class_densities(whiten(state.mixture), Z)
-        given = L[sample.labels[hidden], np.arange(len(Z))] - log_sum(L)
-        out[hidden] = np.maximum(given, np.log(LEAST_PROBABILITY))
+        out[hidden] = floored(L, sample.labels[hidden])
     return out[fold_of >= 0]
+
+
+def floored(L, labels) -> np.ndarray:
+    """Log probabilities of labels by log joint densities (c, n), none below the least."""
+    given = L[labels, np.arange(L.shape[1])] - log_sum(L)
+    return np.maximum(given, np.log(LEAST_PROBABILITY))

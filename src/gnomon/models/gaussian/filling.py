@@ -10,12 +10,13 @@ x, as a kernel, is seen at draws from N(E[x | x_o], Cov[x | x_o]).
 """
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gnomon.inference.loop import iterate
-from gnomon.linalg.data import check_columns, has_gaps
+from gnomon.linalg.data import Data, Made, check_columns, has_gaps
 from gnomon.linalg.solve import fix_signs
 from gnomon.linalg.standardize import varies
 from gnomon.models.gaussian import gaps, patterns
@@ -44,12 +45,13 @@ class Filling(NamedTuple):
 
 
 def learn(X, weights=None) -> Filling | None:
-    """The filling of an array, NaN for gaps; None for rows that are sparse or in blocks."""
-    if not isinstance(X, np.ndarray):
+    """The filling of an array, NaN for gaps; None for rows that are sparse or in whole blocks."""
+    in_blocks = isinstance(X, Data) and X.has_gaps
+    if not (in_blocks or isinstance(X, np.ndarray)):
         return None
     check_columns(X)
-    rows = slice(None, None, 1 + len(X) // MOST_ROWS)
-    X = np.asarray(X[rows], dtype=float)
+    rows = np.arange(0, X.shape[0], 1 + X.shape[0] // MOST_ROWS)
+    X = (X.rows(rows).as_array() if in_blocks else X[rows]).astype(float)
     weights = np.ones(len(X)) if weights is None else weights[rows]
     mean, scale = _units(X, weights)
     U = (X - mean) / scale
@@ -59,10 +61,15 @@ def learn(X, weights=None) -> Filling | None:
     return Filling(mean + scale * center, fix_signs(W), float(noise), scale)
 
 
-def fill(filling: Filling, X) -> np.ndarray:
-    """Rows in the dtype of X, gaps at their means given the rest of the row."""
+def fill(filling: Filling, X) -> Any:
+    """Rows in the dtype of X, gaps at their means given the rest of the row.
+
+    Rows in blocks are filled each time they are needed, and count as known from then on.
+    """
     if not has_gaps(X):
         return X
+    if isinstance(X, Data):
+        return Made(X, partial(fill, filling), patterns.PART_ROWS)
     U = gaps.fill(*_in_units(filling, X))[0]
     return np.where(np.isnan(X), filling.mean + filling.scale * U, X).astype(X.dtype, copy=False)
 

@@ -57,12 +57,13 @@ class PpcaFit(NamedTuple):
 def fit(problem: Problem, settings: Settings, loop) -> PpcaFit:
     """The maximum of the likelihood, or of a bound on the evidence, of all that is observed."""
     # Numbers out of range are found by what they lead to, and named.
-    with np.errstate(over="ignore", invalid="ignore"), threads_for(as_data(problem.X)):
+    rows = as_data(problem.X)
+    with np.errstate(over="ignore", invalid="ignore"), threads_for(rows):
         if settings.prior is not None:
             return _fit_evidence(problem, settings, loop)
-        if has_gaps(problem.X):
+        if rows.has_gaps:
             return _fit_gaps(problem, settings, loop)
-        return _fit_complete(problem, settings, loop)
+        return _fit_complete(problem._replace(X=rows), settings, loop)
 
 
 def _fit_complete(problem, settings, loop):

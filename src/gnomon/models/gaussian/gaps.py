@@ -147,18 +147,19 @@ def step(
     return _absorb(theta, total / total[-1, -1], data.shift, noise, fixed_mean is None), objective
 
 
-def noise_step(state: State, data: Patterns) -> tuple[State, float]:
+def noise_step(state: State, data: Table) -> tuple[State, float]:
     """An EM step that leaves loadings and mean as they are, and the log likelihood before it.
 
     Columns have one noise variance. With C = Cov(z) what is left of a row is expected to be
     |x - W z|^2 = noise (distance - |z|^2 + q - tr C), so that no second moments are needed.
     """
     q, left, objective = state.W.shape[1], 0.0, 0.0
-    for part in posteriors(state, data):
-        weights = data.weights[part.rows]
-        objective += float(weights @ part.log_likelihoods)
-        known = q - np.trace(part.covariances, axis1=1, axis2=2)[part.of_row]
-        left += weights @ (part.distances - np.einsum("rj,rj->r", part.Z, part.Z) + known)
+    for rows in each(data):
+        for part in posteriors(state, rows):
+            weights = rows.weights[part.rows]
+            objective += float(weights @ part.log_likelihoods)
+            known = q - np.trace(part.covariances, axis1=1, axis2=2)[part.of_row]
+            left += weights @ (part.distances - np.einsum("rj,rj->r", part.Z, part.Z) + known)
     noise = np.maximum(state.noise * left / n_observed(data), data.floors)
     return state._replace(noise=noise), objective
 

@@ -253,6 +253,11 @@ def variances(data: Table) -> np.ndarray:
     return squares / np.maximum(group_sizes(data), 1)
 
 
+def total_weight(data: Table) -> float:
+    """Number of rows, by weight."""
+    return data.n if isinstance(data, Parts) else float(data.weights.sum())
+
+
 def squared_norm(data: Table) -> float:
     """Sum of the squared deviations of the observed entries, by weight."""
     return float(column_squares(data).sum())

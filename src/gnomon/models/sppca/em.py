@@ -17,6 +17,7 @@ from scipy import sparse
 from gnomon.inference.lbfgs import ascend
 from gnomon.inference.loop import Method, Run, anderson, iterate
 from gnomon.linalg.solve import Cholesky, fix_signs, stacked_covariances
+from gnomon.linalg.tall import inner, mixed
 from gnomon.models.sppca.closed_form import closed_form
 from gnomon.models.sppca.statistics import (
     Noise,
@@ -261,10 +262,10 @@ def canonical(state: State, basis=None) -> State:
 
     Erratum E-YYTKW06-3: section 5.1 prints W_x'W_x + W_y'W_y, without the noise levels.
     """
-    W = state.W if basis is None else basis @ state.W
-    energy = W.T @ W / state.sigma2 + state.W_y.T @ (state.W_y / state.sigma2_y[:, None])
+    W = state.W if basis is None else mixed(basis, state.W)
+    energy = inner(W, W) / state.sigma2 + state.W_y.T @ (state.W_y / state.sigma2_y[:, None])
     _, R = np.linalg.eigh(energy)
-    turned = W @ R[:, ::-1]
+    turned = mixed(W, R[:, ::-1])
     W = fix_signs(turned)
     signs = np.where(np.einsum("ij,ij->j", W, turned) < 0, -1.0, 1.0)
     return state._replace(W=W, W_y=state.W_y @ R[:, ::-1] * signs)

@@ -25,11 +25,11 @@ from gnomon.linalg.data import (
     as_data,
     center,
     check_spread,
-    has_gaps,
     weighted,
 )
 from gnomon.linalg.moments import Summed
 from gnomon.linalg.solve import Cholesky, threads_for
+from gnomon.linalg.tall import mixed
 from gnomon.models.gaussian import em as gaussian_em
 from gnomon.models.sppca import fit_by_products, gaps, parts, probit
 from gnomon.models.sppca.em import canonical, maximise
@@ -135,8 +135,10 @@ class _Maximum(NamedTuple):
 
 def fit(problem: Problem, settings: Settings, loop) -> SppcaFit:
     """The maximum of the likelihood of all that is observed."""
-    with threads_for(as_data(problem.X)):
-        mean, found = _solved(problem, settings, loop)
+    # Kept as `Data`: what tells of gaps is the mean, a pass over the rows.
+    rows = as_data(problem.X)
+    with threads_for(rows):
+        mean, found = _solved(rows, problem, settings, loop)
         return _fitted(mean, found, settings)
 
 
@@ -157,10 +159,10 @@ def _fitted(mean, found, settings):
     )
 
 
-def _solved(problem, settings, loop):
-    if has_gaps(problem.X):
+def _solved(rows, problem, settings, loop):
+    if rows.has_gaps:
         return _with_gaps(problem, settings, loop)
-    mean, X = center(weighted(problem.X, problem.weights))
+    mean, X = center(weighted(rows, problem.weights))
     solve = _by_probit if _is_probit(problem, settings) else _by_route
     return mean, solve(X, problem, settings, loop)
 
@@ -308,7 +310,8 @@ def from_likelihood(mean, state: State, energy_scale) -> SppcaFit:
     """
     W, sigma2, W_y, sigma2_y, mean_y = state
     M = Cholesky(sigma2 * np.eye(W.shape[1]) + W.T @ W)
-    weights, covariance = M.solve(W.T).T, sigma2 * M.solve(np.eye(W.shape[1]))
+    covariance = sigma2 * M.solve(np.eye(W.shape[1]))
+    weights = mixed(W, covariance / sigma2)
     squares, squares_y = np.sum(W**2, axis=0), np.sum(W_y**2, axis=0)
     lengths = np.sqrt(squares + sigma2 * np.sum(W_y**2 / sigma2_y[:, None], axis=0))
     stretch = lengths if energy_scale else np.ones(W.shape[1])

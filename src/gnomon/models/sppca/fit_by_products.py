@@ -26,8 +26,9 @@ from gnomon.models.sppca.statistics import (
 )
 
 # Steps inside a basis that will grow, where more would be lost on directions that are not yet
-# right, and inside one that may be the last.
-FEW, MANY = 3, 30
+# right (three take as many rounds on texts, 5, 100 and all labels a class), and inside one that
+# may be the last.
+FEW, MANY = 1, 30
 # The gap left is at most a few tenths of what a round promises to gain, mostly hundredths: so
 # much larger than the tolerance may the promise be.
 PROMISE = 4.0

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gnomon.inference.loop import Run
-from gnomon.linalg.data import has_gaps
+from gnomon.linalg.data import as_data
 from gnomon.linalg.solve import one_thread
 from gnomon.models.sppca.fit import Problem, SppcaFit
 from gnomon.models.strength import closed_form, gaps
@@ -52,10 +52,11 @@ class StrengthFit(NamedTuple):
 
 def fit(problem: Problem, settings: Settings, loop) -> StrengthFit:
     """SPPCA with the share of energy in the completed outputs that the strength states."""
-    if has_gaps(problem.X):
+    rows = as_data(problem.X)
+    if rows.has_gaps:
         return _fit_with_gaps(problem, settings, loop)
     outputs = Outputs(problem.Y, problem.observed, problem.labels, problem.chunks)
-    return fit_in(_space(problem.X, problem.weights, settings), outputs, settings)
+    return fit_in(_space(rows, problem.weights, settings), outputs, settings)
 
 
 def fit_in(space: PrincipalSpace, outputs: Outputs, settings: Settings) -> StrengthFit:
@@ -68,9 +69,8 @@ def fit_in(space: PrincipalSpace, outputs: Outputs, settings: Settings) -> Stren
 
 def _fit_with_gaps(problem, settings, loop):
     X, Y, observed, labels, weights, chunks = problem
-    X = X.astype(float)
     filled = gaps.fill(X, weights, settings)
-    space = _space(filled.X.astype(problem.X.dtype), weights, settings)
+    space = _space(filled.X, weights, settings)
     space = space._replace(total=filled.total)
     choice, found = _supervise(space, Outputs(Y, observed, labels, chunks), settings)
     found, run = gaps.refine(X, weights, filled, found, choice.s, settings, loop)

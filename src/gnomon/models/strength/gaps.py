@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gnomon.inference.loop import Method, Run, anderson, iterate
+from gnomon.linalg.data import Data, Made, Matrix, as_data
 from gnomon.linalg.solve import one_thread
 from gnomon.models.gaussian import gaps as observed
 from gnomon.models.gaussian import patterns
@@ -29,11 +30,12 @@ class Filled(NamedTuple):
     """Rows with their gaps at their means, and their expected total variance.
 
     ``data`` are the rows as observed, ``ppca`` the model that filled them, after ``n_steps``.
+    Rows that are too many to sort at once are filled anew each time they are needed.
     """
 
-    X: np.ndarray
+    X: Data
     total: float
-    data: patterns.Patterns
+    data: patterns.Table
     ppca: observed.State
     n_steps: int
 
@@ -45,7 +47,7 @@ class Joint(NamedTuple):
     adds to the log likelihood, ``energy`` the variance tc of the completed labels.
     """
 
-    data: patterns.Patterns
+    data: patterns.Table
     scale: np.ndarray
     ratios: np.ndarray
     constant: float
@@ -57,12 +59,30 @@ class Joint(NamedTuple):
 @one_thread
 def fill(X, weights, settings) -> Filled:
     """The rows as stage 1 sees them, by PPCA of what is observed."""
-    data, limits = patterns.inputs(X, weights), {"max_iter": settings.max_iter, "tol": settings.tol}
+    data = patterns.inputs_of_any_number(X, weights)
+    limits = {"max_iter": settings.max_iter, "tol": settings.tol}
     run = observed.maximise(data, settings.n_components, iterate, **limits)
-    values, deviations = observed.fill(run.state, data)
-    squares = np.sum((values - run.state.mean) ** 2 + deviations**2, axis=1)
-    total = float(np.average(squares[data.order], weights=data.weights))
-    return Filled(values, total, data, run.state, len(run.objective))
+    if isinstance(data, patterns.Parts):
+        known = partial(_fill_rows, state=run.state, shift=data.shift)
+        rows: Data = Made(as_data(X), known, patterns.PART_ROWS)
+    else:
+        rows = Matrix(observed.fill(run.state, data)[0].astype(X.dtype))
+    return Filled(rows, _expected_total(run.state, data), data, run.state, len(run.objective))
+
+
+def _fill_rows(rows, state, shift):
+    groups = np.zeros(len(shift), dtype=int)
+    return observed.fill(state, patterns.group_rows(rows.astype(float), groups, shift=shift))[0]
+
+
+def _expected_total(state, data):
+    """The variance of all columns together, that of the gaps among it."""
+    total = 0.0
+    for rows in patterns.each(data):
+        values, deviations = observed.fill(state, rows)
+        squares = np.sum((values - state.mean) ** 2 + deviations**2, axis=1)
+        total += float(rows.weights @ squares[rows.order])
+    return total / patterns.total_weight(data)
 
 
 def refine(X, weights, filled: Filled, model: SppcaFit, s, settings, loop) -> tuple[SppcaFit, Run]:
@@ -75,7 +95,7 @@ def refine(X, weights, filled: Filled, model: SppcaFit, s, settings, loop) -> tu
 
 def joint_rows(X, weights, filled: Filled, model: SppcaFit, s) -> Joint:
     """Stage 2 for rows with gaps; ``model`` is the closed form on the filled rows."""
-    C = (filled.X - filled.ppca.mean) @ (model.outputs.coef @ model.whitener)
+    C = np.asarray(filled.X.less_mean(filled.ppca.mean) @ (model.outputs.coef @ model.whitener))
     share = np.full(len(C), 1 / len(C)) if weights is None else weights / weights.sum()
     mean_c = share @ C
     energy = float(np.sum(share @ (C - mean_c) ** 2))
@@ -85,11 +105,19 @@ def joint_rows(X, weights, filled: Filled, model: SppcaFit, s) -> Joint:
         ratios = np.array([1.0, (1 - s) / s * energy / filled.total])
     C, mean_c = (C, mean_c) if s > 0 else (C[:, :0], mean_c[:0])
     scale = np.sqrt(np.repeat(ratios, [X.shape[1], C.shape[1]][: len(ratios)]))
-    data = patterns.group_rows(np.hstack([X, C]) / scale, np.zeros(len(scale), dtype=int), weights)
+    data = _beside(X, C / scale[X.shape[1] :], weights)
     # The labels are no measure of what noise is too small for x.
     data = data._replace(floors=filled.data.floors)
-    constant = float(data.weights.sum() * np.log(scale).sum())
+    constant = patterns.total_weight(data) * float(np.log(scale).sum())
     return Joint(data, scale, ratios, constant, mean_c, s, energy)
+
+
+def _beside(X, C, weights) -> patterns.Table:
+    """Rows [x, c] of one noise variance, by what they observe."""
+    if patterns.too_many(X):
+        return patterns.in_parts(X, weights, (C.__getitem__, C.shape[1]))
+    groups = np.zeros(X.shape[1] + C.shape[1], dtype=int)
+    return patterns.group_rows(np.hstack([X, C]), groups, weights)
 
 
 def start(joint: Joint, filled: Filled, model: SppcaFit) -> observed.State:
@@ -125,9 +153,9 @@ def step(state: observed.State, joint: Joint) -> tuple[observed.State, float]:
 
 
 @one_thread
-def input_noise(state: observed.State, data: patterns.Patterns, settings) -> float:
+def input_noise(state: observed.State, data: patterns.Table, settings) -> float:
     """The most likely noise of x for the loadings of x, those of the labels left aside."""
-    d, data = data.X.shape[1], patterns.condensed(data)
+    d, data = len(data.shift), patterns.condensed(data)
     alone = observed.State(state.W[:d], state.mean[:d], state.noise[:1])
     method = Method(alone, partial(observed.noise_step, data=data))
     tol = settings.tol * patterns.n_observed(data)

@@ -95,9 +95,9 @@ def content_of(X, weights, settings) -> Content:
     """Principal directions of the rows, gaps filled."""
     filling, q = None, settings.n_components
     if has_gaps(X):
-        state = gaps.fill(X.astype(float), weights, settings).ppca
-        filling = Filling(state.mean, state.W, float(state.noise[0]))
-        X = fill(filling, X)
+        filled = gaps.fill(X, weights, settings)
+        mean, W, (noise,) = filled.ppca.mean, filled.ppca.W, filled.ppca.noise
+        filling, X = Filling(mean, W, float(noise)), filled.X
     X = as_data(X)
     space = space_of(X, weights, q, settings.rng)
     filling, empty = filling or _filling_of(space, q), np.empty(0)
