@@ -469,7 +469,9 @@ def report(folder, options):
     rounds = Counter(e.get("round", 1) for e in first.values() if e["caught"])
     survivors = [e for e in last.values() if not e["caught"]]
     notes = [
-        f"{options.number} were drawn (seed {options.seed}), {len(last)} have been run so far.",
+        f"{options.number} were drawn (seed {options.seed}), {len(last)} different ones were run.",
+        f"{100 * rows[-1][2] / (rows[-1][1] - rows[-1][4]):.1f} % of those that are not the same",
+        "program were caught when drawn.",
         f"Caught when drawn: {rounds[1]} by the mirrored tests and {LIMIT} seconds of others,",
         f"{rounds[2]} by the rest of the push tests that run the statement. Earlier draws had the",
         "first round only: " + " ".join(EARLIER),
