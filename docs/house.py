@@ -35,9 +35,9 @@ LIMITS = {
     "KernelSPPCA": 17,
     "PRPCA, learnt": 14,
     # With chunks, whose labels are weighed by the regression of SPPCA before they are passed on,
-    # with the question whether rows are so many that a sample of them takes the steps, with that
-    # whether labelled rows left out are found at all, and with the axes that few labels are
-    # sought among.
+    # with the question whether rows are so many that a sample of them takes the steps, and with
+    # that whether labelled rows left out are found at all. With the question whether labels
+    # are few for the columns.
     "DCAGM": 22,
     # With the same question of rows.
     "BSDR": 17,

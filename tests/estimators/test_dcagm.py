@@ -675,7 +675,7 @@ def test_many_labels_and_the_paper_are_as_they_are(rng):
 
 
 def test_few_labels_end_after_few_steps_and_say_that_they_have_settled(rng):
-    X, labels, y = wide_rows(rng, 1.0)
+    X, labels, _ = wide_rows(rng, 1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = DCAGM(2, tol=0.0).fit(X, labels)

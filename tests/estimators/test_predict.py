@@ -19,8 +19,8 @@ from gnomon import (
 )
 from gnomon.estimators._predict import (
     HEAD_C,
-    LINKED_C,
     LESS_SHARP,
+    LINKED_C,
     SHARPER,
     believed,
     fit_head,

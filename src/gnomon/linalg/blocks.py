@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from gnomon.linalg.data import SAFE_SHIFT, Centered, Data, Matrix
+from gnomon.linalg.data import SAFE_SHIFT, Centered, Data, Matrix, larger, placed
 
 # Entries of rows in blocks that are read once and kept, for fits that read them many times: 128 MB
 # in double precision, which leaves as much again for what a fit holds beside them.
@@ -213,6 +213,35 @@ class Loaded(Data):
 
     def _rmatmat(self, Z):
         return self.leaf.T @ Z
+
+
+class Made(Data):
+    """Rows that a function makes of others, of the same width, anew each time they are needed."""
+
+    def __init__(self, X: Data, function: Callable[[np.ndarray], np.ndarray], at_once: int):
+        super().__init__(X.dtype, X.shape, X.n_samples)
+        self.X, self.function, self.at_once = X, function, at_once
+
+    def dense_blocks(self):
+        for block in larger(self.X.dense_blocks(), self.at_once):
+            yield self.function(block).astype(self.dtype, copy=False)
+
+    def rows(self, mask):
+        return Made(self.X.rows(mask), self.function, self.at_once)
+
+    def fetched(self):
+        return Matrix(self.as_array())
+
+    def kept_in_memory(self):
+        return self.fetched() if self.shape[0] * self.shape[1] <= KEPT_ENTRIES else self
+
+    def _matmat(self, B):
+        B = B.astype(self.dtype, copy=False)
+        return np.concatenate([block @ B for block in self.dense_blocks()])
+
+    def _rmatmat(self, Z):
+        Z = Z.astype(self.dtype, copy=False)
+        return sum(block.T @ Z[rows] for rows, block in placed(self.dense_blocks()))
 
 
 def from_loaders(loaders: Iterable[Callable[[], np.ndarray]]) -> Blocks:

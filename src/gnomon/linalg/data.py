@@ -7,11 +7,11 @@ sees how the rows are stored. `Data` is SciPy's `LinearOperator` with these furt
     Centered    X - 1 mu'                         sparse stays sparse, dense is not copied
     Scaled      X diag(s)                         columns in units of their own
     Weighted    diag(w)^(1/2) X                   weights that count as repeated rows
-    Made        rows that a function makes        gaps filled where rows do not fit in memory
 
-Rows mixed over links are in `mixed`, rows stacked from parts in `blocks`, rows on a cluster in
-`distributed`, arrays of other libraries in `foreign`. Layers are asked for by `less_mean`,
-`scaled` and `weighted`, so that rows that are elsewhere have them laid where they are.
+Rows mixed over links are in `mixed`, rows stacked from parts or made of others in `blocks`,
+rows on a cluster in `distributed`, arrays of other libraries in `foreign`. Layers are asked for
+by `less_mean`, `scaled` and `weighted`, so that rows that are elsewhere have them laid where
+they are.
 An operator multiplies in its own dtype and adds up in float64 what it returns as one number.
 """
 
@@ -468,27 +468,6 @@ class Weighted(Data):
 
     def _rmatmat(self, Z):
         return self.X.T @ (Z.astype(self.dtype, copy=False) * self._roots)
-
-
-class Made(Data):
-    """Rows that a function makes of others, of the same width, anew each time they are needed."""
-
-    def __init__(self, X: Data, function: Callable[[np.ndarray], np.ndarray], at_once: int):
-        super().__init__(X.dtype, X.shape, X.n_samples)
-        self.X, self.function, self.at_once = X, function, at_once
-
-    def dense_blocks(self):
-        for block in larger(self.X.dense_blocks(), self.at_once):
-            yield self.function(block).astype(self.dtype, copy=False)
-
-    def rows(self, mask):
-        return Made(self.X.rows(mask), self.function, self.at_once)
-
-    def _matmat(self, B):
-        return _stack_products(self, B.astype(self.dtype, copy=False))
-
-    def _rmatmat(self, Z):
-        return _add_products(self, Z.astype(self.dtype, copy=False))
 
 
 def center(X: Data) -> tuple[np.ndarray, Data]:

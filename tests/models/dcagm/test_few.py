@@ -1,4 +1,4 @@
-"""Few labels: which axes a projection is sought among, and what hidden labels say of the answers."""
+"""Few labels: among which axes a projection is sought, and what hidden labels say of answers."""
 
 import numpy as np
 import pytest

@@ -41,7 +41,7 @@ DIGITS = 9
 
 
 class Axes(NamedTuple):
-    """Rows T = X V (n, k) on axes V (d, k), scaled so that columns have unit variance on average."""
+    """Rows T = X V (n, k) on axes V (d, k), whose columns have unit variance on average."""
 
     T: np.ndarray
     V: np.ndarray

@@ -107,7 +107,7 @@ def _fit(problem, settings, loop):
     standard = standardize(problem.X, problem.weights, by_column=settings.standardize)
     if not standard.factors.any():
         raise ValueError("X has no variation: all rows are equal; accepted are rows that differ")
-    known = problem.labels, problem.weights, np.count_nonzero(standard.factors)
+    known = problem.labels, problem.weights, int(np.count_nonzero(standard.factors))
     are_few = not settings.model.as_printed and few.are_few(*known)
     space, folds = basis_of(problem, standard, settings, are_few)
     sample = in_standard_units(problem, standard, space)
@@ -195,7 +195,7 @@ def short_basis(X: Data, q: int) -> RowSpace | None:
 
 def in_standard_units(problem: Problem, standard: Standard, space: Basis) -> Sample:
     """The problem with standardised columns, in the short basis if there is one."""
-    columns = np.count_nonzero(standard.factors)
+    columns = int(np.count_nonzero(standard.factors))
     if isinstance(space, few.Axes):
         columns = space.T.shape[1]
     return Sample(

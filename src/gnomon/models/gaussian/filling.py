@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gnomon.inference.loop import iterate
-from gnomon.linalg.data import Data, Made, check_columns, has_gaps
+from gnomon.linalg.blocks import Made
+from gnomon.linalg.data import Data, check_columns, has_gaps
 from gnomon.linalg.solve import fix_signs
 from gnomon.linalg.standardize import varies
 from gnomon.models.gaussian import gaps, patterns

@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gnomon.inference.loop import Method, Run, anderson, iterate
-from gnomon.linalg.data import Data, Made, Matrix, as_data
+from gnomon.linalg.blocks import Made
+from gnomon.linalg.data import Data, Matrix, as_data
 from gnomon.linalg.solve import one_thread
 from gnomon.models.gaussian import gaps as observed
 from gnomon.models.gaussian import patterns
