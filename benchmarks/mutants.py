@@ -402,13 +402,13 @@ def to_run(folder, options) -> list[Mutant]:
     """Drawn mutants without a result; after the first round, and for ``again``, survivors."""
     drawn, before = draw(folder / "tree", options.number, options.seed), results(folder)
     caught = {e["key"] for e in before if e["caught"]}
-    left = {e["key"] for e in before} - caught
+    same = json.loads(EQUIVALENT.read_text())
+    left = {e["key"] for e in before} - caught - same.keys()
     if options.again:
         return [m for m in every_mutant(ROOT) if m.key in left]
-    first = [m for m in drawn if m.key not in caught | left]
+    first = [m for m in drawn if m.key not in {e["key"] for e in before}]
     tried = {e["key"] for e in before if e["round"] == 2 and not options.wider}
-    same = json.loads(EQUIVALENT.read_text())
-    second = [m for m in drawn if m.key in left - tried and m.key not in same]
+    second = [m for m in drawn if m.key in left - tried]
     # Estimators last: their tests see all the others too.
     return sorted(first, key=lambda m: "estimators" in m.file) or second
 
@@ -469,7 +469,9 @@ def report(folder, options):
     rounds = Counter(e.get("round", 1) for e in first.values() if e["caught"])
     survivors = [e for e in last.values() if not e["caught"]]
     notes = [
-        f"{options.number} were drawn (seed {options.seed}), {len(last)} have been run so far.",
+        f"{options.number} were drawn (seed {options.seed}), {len(last)} different ones were run.",
+        f"{100 * rows[-1][2] / (rows[-1][1] - rows[-1][4]):.1f} % of those that are not the same",
+        "program were caught when drawn.",
         f"Caught when drawn: {rounds[1]} by the mirrored tests and {LIMIT} seconds of others,",
         f"{rounds[2]} by the rest of the push tests that run the statement. Earlier draws had the",
         "first round only: " + " ".join(EARLIER),
@@ -488,7 +490,7 @@ def report(folder, options):
 
 def _row(name, entries, first, reasons):
     caught = [e for e in entries if e["caught"]]
-    same = [e for e in entries if not e["caught"] and e["key"] in reasons]
+    same = [e for e in entries if not e["caught"] and "same" in reasons.get(e["key"], "")]
     before = [e for e in entries if first[e["key"]]["caught"]]
     return [name, len(entries), len(before), len(caught), len(same)]
 
