@@ -5,7 +5,7 @@ the objective of the state it was given, which EM has for free. An accelerator t
 and returns one whose state carries a memory; ``finish`` takes the model's own state out of it,
 so that whoever calls the loop, or watches it, meets that one only.
 
-    Method(start, step)    keep_best    squarem, anderson, momentum    ->    iterate    ->    Run
+    Method(start, step)    keep_best, cautious    squarem, anderson, momentum    ->    iterate    ->    Run
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -123,6 +123,26 @@ def keep_best(method: Method) -> Method:
         if objective > kept.objective:
             return Best(new, kept.state, objective), objective
         return Best(new, kept.best, kept.objective), objective
+
+    start = Best(method.start, method.start, -np.inf)
+    return Method(start, step, lambda kept: method.finish(kept.best))
+
+
+def cautious(method: Method, bold: Step) -> Method:
+    """The method with a bolder step in the place of its own, which is taken where that one lost.
+
+    It ends with the best state it met.
+    """
+
+    def step(kept: Best):
+        state = kept.state
+        new, objective = _try_state(bold, state)
+        if not objective >= kept.objective:
+            state, _ = method.step(kept.best)
+            new, objective = _try_state(bold, state)
+            if not np.isfinite(objective):
+                new, objective = method.step(state)
+        return Best(new, state, objective), objective
 
     start = Best(method.start, method.start, -np.inf)
     return Method(start, step, lambda kept: method.finish(kept.best))

@@ -110,7 +110,7 @@ def test_sweeps_on_the_sample_alone_never_lower_its_bound(halfway, monkeypatch):
         ("classes", "entry"),
         ("classes", "column"),
         ("two classes", "row"),
-        ("labels", "entry"),
+        ("labels", "column"),
         ("numbers", "entry"),
         ("numbers", "column"),
     ],
@@ -161,7 +161,7 @@ def test_the_bound_never_falls_where_the_sample_is_too_small(data, monkeypatch):
     assert run.objective[-1] > run.objective[0]
     lost = [k for k, after in enumerate(seen[:-1]) if after.gain < 0 and after.steps == 0]
     assert lost
-    assert all(seen[k + 1].gain > -1e-6 for k in lost)
+    assert min(seen[k + 1].gain for k in lost) > -1e-6
 
 
 def test_components_are_found_from_few_reads(data, monkeypatch):

@@ -77,6 +77,26 @@ def class_scores(M, labels):
     return T, log_Z
 
 
+def curved_class_scores(M, labels):
+    """The same and I - Cov(t) (n, c, c), by which log Z curves; for rows of one block."""
+    n, c = M.shape
+    others = _others(labels, c)
+    shift = _differences(M, labels)
+    nodes, hazards, weights, log_Z = _weighed_nodes(shift, _Memory.of(n, c - 1, n))
+    means = np.concatenate([nodes[None], -hazards])
+    excess = np.einsum("jkn,kn->nj", means, weights)
+    # Given u the others are independent normal scores below it.
+    within = np.einsum("jkn,jkn,kn->nj", hazards, hazards + nodes + shift[:, None], weights)
+    means -= excess.T[:, None]
+    covariance = (means * weights).transpose(2, 0, 1) @ means.transpose(2, 1, 0)
+    covariance[:, np.arange(1, c), np.arange(1, c)] += 1.0 - within
+    order = np.concatenate([labels[:, None], np.nonzero(others)[1].reshape(n, -1)], axis=1)
+    T, D, own = np.array(M), np.empty((n, c, c)), np.arange(n)[:, None]
+    T[own, order] += excess
+    D[own[:, :, None], order[:, :, None], order[:, None, :]] = np.eye(c) - covariance
+    return T, log_Z, D
+
+
 def sign_scores(M, signs):
     """E[t] and log Z, both (n, c), of scores with the signs +1 and -1; 0 leaves one free."""
     A = M * signs
@@ -220,9 +240,9 @@ class _Memory(NamedTuple):
     hazards: np.ndarray
 
     @classmethod
-    def of(cls, n, n_others):
-        """Tables for blocks of n rows at most."""
-        shape = (N_NODES, min(n, _block_size()))
+    def of(cls, n, n_others, most=None):
+        """Tables for blocks of n rows at most, or of so many."""
+        shape = (N_NODES, most or min(n, _block_size()))
         return cls(np.empty((5, *shape)), np.empty((n_others, *shape)))
 
     def narrow(self, n):
@@ -232,11 +252,17 @@ class _Memory(NamedTuple):
 
 def _moments(shift, memory):
     """E[u] (n,), the excess E[hazard] of the others (j, n) and log Z (n,)."""
+    nodes, hazards, weights, log_Z = _weighed_nodes(shift, memory)
+    winner = np.einsum("kn,kn->n", weights, nodes)
+    return winner, np.stack([np.einsum("kn,kn->n", weights, h) for h in hazards]), log_Z
+
+
+def _weighed_nodes(shift, memory):
+    """Nodes u (k, n), hazards of the others there (j, k, n), shares of log Z and log Z (n,)."""
     nodes, log_weights = _nodes(shift, 1.0)
     log_product, hazards = _product(nodes, shift, None, memory)
     log_Z, weights = _normalise(log_product + log_weights)
-    winner = np.einsum("kn,kn->n", weights, nodes)
-    return winner, np.stack([np.einsum("kn,kn->n", weights, h) for h in hazards]), log_Z
+    return nodes, hazards, weights, log_Z
 
 
 def _log_orthant(shift, slope, memory):
