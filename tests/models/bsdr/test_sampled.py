@@ -125,7 +125,8 @@ def test_rounds_reach_the_bound_of_sweeps_over_all_rows(data, kind, prior, rng, 
     assert found.run.converged
     assert history[-1] > best - 1e-6 * abs(best)
     assert kind == "numbers" or len(history) <= sampled.MOST_ROUNDS
-    assert_allclose(found.loadings @ found.B[1:], expected.loadings @ expected.B[1:], atol=2e-3)
+    ours, theirs = (each.loadings @ each.B[1:] for each in (found, expected))
+    assert_allclose(ours, theirs, rtol=3e-3, atol=2e-3)
     if prior != "row":  # which leaves a rotation free
         assert_allclose(found.relevance, expected.relevance, rtol=5e-2, atol=1e-3)
         assert_allclose(found.loadings_sd, expected.loadings_sd, rtol=1e-1)

@@ -10,7 +10,8 @@ of the scores, D is a hundredth, and sweeps creep. Here
               D the mean over rows
 
 then the change of basis. A sweep integrates all scores twice. Ten reach the bound of several hundred
-plain ones (6,000 rows in ten classes). One may lower the bound: a plain one takes its place.
+plain ones (6,000 rows in ten classes). One may lower the bound, then curvatures
+nearer to one take the place of D.
 """
 
 from functools import partial
@@ -45,14 +46,18 @@ def suits(model: Model, q) -> bool:
 
 
 def method(model: Model, start: Factors) -> Method:
-    """The sweeps from a start on, a plain one where one lost."""
-    return cautious(Method(start, partial(sweeps.step, model=model)), partial(step, model=model))
+    """The sweeps from a start on, bolder where they gain."""
+    return cautious(start, partial(step, model=model))
 
 
-def step(factors: Factors, model: Model):
-    """One sweep; the bound returned is that of the given means with all else at its best."""
+def step(factors: Factors, caution, model: Model):
+    """One sweep; the bound returned is that of the given means with all else at its best.
+
+    With a caution of one curvatures are one, as in a plain sweep.
+    """
     factors, curvature = _with_scores(sweeps.update_spreads(factors, model), model)
     objective = bound(factors, model)
+    curvature = _raised(curvature, caution, factors, model)
     factors = _update_weights(factors, curvature, model)
     factors = sweeps.update_scores(sweeps.update_latent_covariances(factors, model), model)
     return sweeps.update_basis(_update_means(factors, curvature, model), model), objective
@@ -73,6 +78,13 @@ def _with_scores(factors, model):
     square = by_weights.reshape(size, size, c, c).transpose(0, 2, 1, 3).reshape(size * c, -1)
     curvature = Curvature(square, total.reshape(c, c) / model.n_samples)
     return sweeps.with_scores(factors, M, T, log_Z, model), curvature
+
+
+def _raised(curvature, caution, factors, model):
+    """The curvature between what it is and one."""
+    Z, same = with_ones(factors.Z, model), np.eye(len(curvature.mean))
+    ones = Curvature(np.kron(counted(Z, model).T @ Z, same), same)
+    return Curvature(*(a + caution * (b - a) for a, b in zip(curvature, ones, strict=True)))
 
 
 def _update_weights(factors, curvature, model):

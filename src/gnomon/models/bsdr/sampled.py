@@ -47,10 +47,10 @@ BLOCK_ROWS = 4096
 MOST_ROUNDS = 24
 # Steps on the sample alone, which has maxima of its own: with more of them 30 rows that a line
 # separates end so far out that nothing leads back.
-FIRST_STEPS = 10
-# The steps of a round go on until one gains less than this share of what the last round gained, or
-# of what ends the rounds: others are for the next round, which knows more.
-ROUND_TOL = 0.02
+FIRST_STEPS = 6
+# The steps of a round go on until one gains less than this share of what ends the rounds, or for so
+# many: others are for the next round, which knows more.
+ROUND_TOL, ROUND_STEPS = 0.3, 8
 # After a round that lost the next has so many times fewer steps, after one that gained more.
 SHORTER, LONGER = 8, 2
 # The last of some faster steps is not looked at, so that one alone leads nowhere.
@@ -143,6 +143,7 @@ def alone(sample: Sample) -> Model:
 
 def rounds(first: Factors, sample: Sample, whole: Whole, *, steps, tol) -> Method:
     """The method from factors of the sample on; a step of it is a round."""
+    steps = min(steps, ROUND_STEPS)
     advance = partial(_round, sample=sample, whole=whole, steps=steps, tol=tol)
     shared, nothing = without_rows(first), _no_sums(len(first.P), first.B.shape[1])
     start = Round(shared, shared, nothing, -np.inf, np.inf, steps, steps)
@@ -175,7 +176,7 @@ def _round(state: Round, sample: Sample, whole: Whole, steps, tol):
         factors, sums, value = state.best, state.sums, state.value
         most = state.steps // SHORTER
         model, begin = held(factors, sums, sample)
-    after, steps = _swept(begin, model, most, ROUND_TOL * max(tol, min(abs(gain), 1e3 * tol)))
+    after, steps = _swept(begin, model, most, ROUND_TOL * tol)
     return Round(without_rows(after), without_rows(factors), sums, value, gain, steps, most), value
 
 
