@@ -58,7 +58,7 @@ CG_STEPS, CG_TOLERANCE = 20, 1e-2
 # Scores and latent means of a row follow each other until none moves by this share of the latent
 # noise: three or four steps where rows are many, more where weights are large, which mixtures of
 # the last images shorten. The ridge keeps these defined where images agree.
-SETTLING_STEPS, SETTLED, MIXED, MIXING_RIDGE = 50, 1e-7, 4, 1e-12
+SETTLING_STEPS, SETTLED, MIXED, MIXING_RIDGE = 50, 1e-5, 4, 1e-12
 # Quasi-Newton steps to a better basis; the next sweep goes on from where they lead. They end by
 # what a row gains or by its slope: at SciPy's own 2e-9 and 1e-5 a million rows hardly move.
 BASIS_STEPS, BASIS_GAIN, BASIS_SLOPE = 10, 1e-12, 1e-8
