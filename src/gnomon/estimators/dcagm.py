@@ -299,7 +299,7 @@ class DCAGM(
         classes, groups = self._share_labels(
             self._filled(X), classes, read_chunks(chunks, n), weights
         )
-        apart = _read_apart(*links, classes, groups)
+        apart = _read_apart(links[0], links[1], classes, groups)
         named = classes.names if classes.names.dtype.kind in "iuf" else classes.names.astype(object)
         self.labels_ = np.append(named, UNLABELLED)[classes.labels]
         if has_gaps(X):

@@ -5,11 +5,10 @@ the objective of the state it was given, which EM has for free. An accelerator t
 and returns one whose state carries a memory; ``finish`` takes the model's own state out of it,
 so that whoever calls the loop, or watches it, meets that one only.
 
-    Method(start, step), cautious    keep_best    squarem, anderson, momentum    ->    iterate    ->    Run
+    Method(start, step), cautious  ->  keep_best, squarem, anderson, momentum  ->  iterate  ->  Run
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -145,13 +144,16 @@ def cautious(start, bold: Callable[[Any, float], tuple[Any, float]], least=0.01)
     is taken again with nine times the caution; where it gained, the next has a third of it.
     """
 
+    def tried(state, caution):
+        return _try_state(lambda at: bold(at, caution), state)
+
     def step(kept: Dared):
         state, caution = kept.state, kept.caution
-        new, objective = _try_state(partial(bold, caution=caution), state)
+        new, objective = tried(state, caution)
         while not objective >= kept.objective and caution < 1.0:
             caution = min(9 * caution, 1.0)
             state, _ = bold(kept.best, caution)
-            new, objective = _try_state(partial(bold, caution=caution), state)
+            new, objective = tried(state, caution)
         return Dared(new, state, objective, max(caution / 3, least)), objective
 
     return Method(Dared(start, start, -np.inf, 9 * least), step, lambda kept: kept.best)

@@ -1,17 +1,18 @@
-"""Sweeps of BSDR that know how much the scores say: Newton's steps for the weights, near ones for P.
+"""Sweeps of BSDR that know how much scores say: Newton's steps for the weights, near ones for P.
 
 A sweep of [G13] takes a score as if it were seen: its steps are those for a curvature of one, where
 that of log Z(m) is D = I - Cov(t | y). Where classes lie far apart most rows say next to nothing
 of the scores, D is a hundredth, and sweeps creep. Here
 
-    weights   Newton's step of  sum_i log Z(B'[1, z_i]) - tr(B[1:]' n S B[1:]) / 2 - sum prior B^2 / 2,
+    weights   Newton's step of
+              sum_i log Z(B'[1, z_i]) - tr(V' n S V) / 2 - sum prior B^2 / 2,    B = [b; V],
               whose curvature sum_i [1, z_i][1, z_i]' x D_i has (q + 1) c rows
     P         the joint equation of `sweeps` for a change of P, with V D V' in the place of V V',
               D the mean over rows
 
-then the change of basis. A sweep integrates all scores twice. Ten reach the bound of several hundred
-plain ones (6,000 rows in ten classes). One may lower the bound, then curvatures
-nearer to one take the place of D.
+then the change of basis. A sweep integrates all scores twice. Ten reach the bound of several
+hundred plain ones (6,000 rows in ten classes). One may lower the bound: then curvatures nearer to
+one take the place of D.
 """
 
 from functools import partial
@@ -91,7 +92,10 @@ def _update_weights(factors, curvature, model):
     """q(b, V): covariances as ever, means by Newton's step."""
     spread = np.zeros((len(factors.B), len(factors.B)))
     spread[1:, 1:] = np.einsum("m,mab->ab", model.patterns.counts, factors.S)
-    prior, E = np.vstack([factors.lam.mean, factors.psi.mean]), factors.T - score_means(factors, model)
+    prior, E = (
+        np.vstack([factors.lam.mean, factors.psi.mean]),
+        factors.T - score_means(factors, model),
+    )
     slope = with_ones(factors.Z, model).T @ counted(E, model)
     slope -= prior * factors.B + spread @ factors.B
     bend = curvature.by_weights + np.kron(spread, np.eye(E.shape[1])) + np.diag(prior.ravel())

@@ -129,6 +129,10 @@ class NumberOutputs(NamedTuple):
         """The same for every row."""
         return self.Y, np.zeros(len(self.Y))
 
+    def curved_scores(self, M):
+        """There is nothing that curves."""
+        return self.Y, np.zeros(len(self.Y)), np.zeros((*self.Y.shape, self.n_outputs))
+
     def draw(self, M, rng):
         """The numbers themselves."""
         return self.Y

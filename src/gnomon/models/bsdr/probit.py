@@ -56,8 +56,8 @@ GRID_BELOW, GRID_ABOVE = 12.0, 8.5
 STEPS_PER_SD = 6
 # Points where deviations are alike, and entries of a block: 8 MB.
 GRID_POINTS, GRID_ENTRIES = 125, 2**20
-# A class that is so far above all others has log Z = 0 and E[t] = m to the last bit: Phi(-12 / 2^.5)
-# is 1e-17. Of a million rows in ten classes that are told apart most are there.
+# A class that is so far above all others has log Z = 0 and E[t] = m to the last bit, as
+# Phi(-12 / sqrt 2) is 1e-17: rows like that are not integrated.
 CLEAR = 12.0
 # So many factors of Phi(LOWEST) do not underflow.
 FACTORS_AT_ONCE = 6

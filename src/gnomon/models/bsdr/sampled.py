@@ -151,8 +151,8 @@ def rounds(first: Factors, sample: Sample, whole: Whole, *, steps, tol) -> Metho
 
 
 def faster(model: Model, start: Factors) -> Method:
-    """Sweeps from a start on: rows that stand for others say how the scores curve."""
-    if model.standing is not None and curved.suits(model, start.P.shape[1]):
+    """Sweeps from a start on that know how the scores curve, where there are some."""
+    if curved.suits(model, start.P.shape[1]):
         return curved.method(model, start)
     return sweeps.accelerated(model, start)
 

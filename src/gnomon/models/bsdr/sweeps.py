@@ -15,7 +15,8 @@ A sweep ends with a change of basis of the latent variables that raises the boun
 which leaves all scores as they are, so that no score is integrated anew; the bound depends on R
 by statistics of size q only. The updates change the basis slowly, since P, Z and V each follow
 the other two; here all three move at once [LI10], and the spread of Z with them: where classes lie
-far apart P grows and V falls for hundreds of sweeps if that spread is turned like Z. `printed_step` is Algorithm 1 of [G13] alone.
+far apart P grows and V falls for hundreds of sweeps if that spread is turned like Z.
+`printed_step` is Algorithm 1 of [G13] alone.
 """
 
 from functools import partial
@@ -126,8 +127,9 @@ def settle(factors, model):
     in another.
     """
     Z, T = np.array(factors.Z), np.empty((len(factors.Z), factors.B.shape[1]))
-    left, part, images, residuals = np.arange(len(Z)), model, [], []
-    gains = np.empty(len(Z))
+    left, part, gains = np.arange(len(Z)), model, np.empty(len(Z))
+    images: list[np.ndarray] = []
+    residuals: list[np.ndarray] = []
     for _ in range(SETTLING_STEPS):
         before = _mixed(images, residuals) if images else Z[left]
         here = factors._replace(Z=before, projected=factors.projected[left])
@@ -283,7 +285,8 @@ def update_scores(factors, model):
 def row_scores(M, model):
     """E[T] around M, and log Z(m) + m^2 / 2 - E[t] m of every row (n,)."""
     free = len(M) if model.standing is None else len(M) - len(model.standing.slopes)
-    return _completed(M, *model.outputs.row_scores(M[:free]), model)
+    T, log_Z = model.outputs.row_scores(M[:free])
+    return _completed(M, T, log_Z, model)
 
 
 def with_scores(factors, M, T, log_Z, model):
