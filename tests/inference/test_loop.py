@@ -7,7 +7,16 @@ from numpy.testing import assert_allclose
 from gnomon.datasets import make_subspace, remove_entries
 from gnomon.exceptions import NumericalError
 from gnomon.inference.callbacks import History, Progress, TimeLimit, both
-from gnomon.inference.loop import Method, Run, anderson, best_of, iterate, keep_best, squarem
+from gnomon.inference.loop import (
+    Method,
+    Run,
+    anderson,
+    best_of,
+    cautious,
+    iterate,
+    keep_best,
+    squarem,
+)
 from gnomon.models.gaussian import gaps, patterns
 
 
@@ -187,3 +196,19 @@ def test_a_path_without_curvature_is_not_extrapolated():
     method = squarem(Method(np.array([1e8, 1.0]), step), np.copy, np.copy)
     after, _ = method.step(method.start)
     assert_allclose(after[0], 1e8 + 2 / 3, rtol=1e-12)
+
+
+def test_a_bold_step_that_lost_is_taken_again_with_caution():
+    """Newton's steps of -sqrt(1 + x^2) overshoot from afar; with a caution of one they do not."""
+    seen = []
+
+    def bold(x, caution):
+        seen.append(caution)
+        curvature = (1 - caution) / (1 + x * x) ** 1.5 + caution
+        return x - x / np.sqrt(1 + x * x) / curvature, -np.sqrt(1 + x * x)
+
+    run = iterate(cautious(3.0, bold), max_iter=30, tol=1e-14)
+    assert_allclose(run.state, 0.0, atol=1e-6)
+    assert np.all(np.diff(run.objective) >= 0)
+    assert max(seen) > seen[0]
+    assert min(seen) < seen[0]

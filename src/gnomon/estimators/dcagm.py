@@ -52,7 +52,7 @@ from gnomon.estimators.chunks import doubtful_labels, warn_of_wrong_members
 from gnomon.estimators.links import read_links
 from gnomon.estimators.selection import ChoosesSize
 from gnomon.linalg.data import Data, as_data, has_gaps
-from gnomon.linalg.solve import one_thread
+from gnomon.linalg.solve import one_thread, threads_for
 from gnomon.linalg.standardize import standardize
 from gnomon.models.dcagm import fit as dcagm
 from gnomon.models.dcagm import gaps
@@ -289,6 +289,13 @@ class DCAGM(
         settings = self._settings()
         X = read_data(self, X, fitting=True, min_samples=2)
         require_targets(y, "DCAGM")
+        with threads_for(as_data(X)):
+            return self._fit_rows(
+                X, y, settings, chunks, sample_weight, (cannot_link, sample_index)
+            )
+
+    def _fit_rows(self, X, y, settings, chunks, sample_weight, links):
+        """The fit of rows that are read."""
         # A fit goes over the rows many times: those in blocks are kept where they fit in memory.
         X, n = X.kept_in_memory() if isinstance(X, Data) else X, X.shape[0]
         weights = np.ones(n) if sample_weight is None else read_weights(sample_weight, n)
@@ -297,7 +304,7 @@ class DCAGM(
         classes, groups = self._share_labels(
             self._filled(X), classes, read_chunks(chunks, n), weights
         )
-        apart = _read_apart(cannot_link, sample_index, classes, groups)
+        apart = _read_apart(links[0], links[1], classes, groups)
         named = classes.names if classes.names.dtype.kind in "iuf" else classes.names.astype(object)
         self.labels_ = np.append(named, UNLABELLED)[classes.labels]
         if has_gaps(X):

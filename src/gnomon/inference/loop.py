@@ -5,7 +5,7 @@ the objective of the state it was given, which EM has for free. An accelerator t
 and returns one whose state carries a memory; ``finish`` takes the model's own state out of it,
 so that whoever calls the loop, or watches it, meets that one only.
 
-    Method(start, step)    keep_best    squarem, anderson, momentum    ->    iterate    ->    Run
+    Method(start, step), cautious  ->  keep_best, squarem, anderson, momentum  ->  iterate  ->  Run
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -126,6 +126,37 @@ def keep_best(method: Method) -> Method:
 
     start = Best(method.start, method.start, -np.inf)
     return Method(start, step, lambda kept: method.finish(kept.best))
+
+
+class Dared(NamedTuple):
+    """A state, the best one before it, the objective of that, and the caution of the step."""
+
+    state: Any
+    best: Any
+    objective: float
+    caution: float
+
+
+def cautious(start, bold: Callable[[Any, float], tuple[Any, float]], least=0.01) -> Method:
+    """The method of a step that is as bold as it may be, and ends with the best state it met.
+
+    ``bold(state, caution)`` must not lose objective at a caution of one. Where it lost, the step
+    is taken again with nine times the caution; where it gained, the next has a third of it.
+    """
+
+    def tried(state, caution):
+        return _try_state(lambda at: bold(at, caution), state)
+
+    def step(kept: Dared):
+        state, caution = kept.state, kept.caution
+        new, objective = tried(state, caution)
+        while not objective >= kept.objective and caution < 1.0:
+            caution = min(9 * caution, 1.0)
+            state, _ = bold(kept.best, caution)
+            new, objective = tried(state, caution)
+        return Dared(new, state, objective, max(caution / 3, least)), objective
+
+    return Method(Dared(start, start, -np.inf, 9 * least), step, lambda kept: kept.best)
 
 
 def squarem(method: Method, pack: Pack, unpack: Unpack) -> Method:

@@ -110,7 +110,7 @@ def test_sweeps_on_the_sample_alone_never_lower_its_bound(halfway, monkeypatch):
         ("classes", "entry"),
         ("classes", "column"),
         ("two classes", "row"),
-        ("labels", "entry"),
+        ("labels", "column"),
         ("numbers", "entry"),
         ("numbers", "column"),
     ],
@@ -125,7 +125,8 @@ def test_rounds_reach_the_bound_of_sweeps_over_all_rows(data, kind, prior, rng, 
     assert found.run.converged
     assert history[-1] > best - 1e-6 * abs(best)
     assert kind == "numbers" or len(history) <= sampled.MOST_ROUNDS
-    assert_allclose(found.loadings @ found.B[1:], expected.loadings @ expected.B[1:], atol=2e-3)
+    ours, theirs = (each.loadings @ each.B[1:] for each in (found, expected))
+    assert_allclose(ours, theirs, rtol=3e-3, atol=2e-3)
     if prior != "row":  # which leaves a rotation free
         assert_allclose(found.relevance, expected.relevance, rtol=5e-2, atol=1e-3)
         assert_allclose(found.loadings_sd, expected.loadings_sd, rtol=1e-1)
@@ -161,7 +162,7 @@ def test_the_bound_never_falls_where_the_sample_is_too_small(data, monkeypatch):
     assert run.objective[-1] > run.objective[0]
     lost = [k for k, after in enumerate(seen[:-1]) if after.gain < 0 and after.steps == 0]
     assert lost
-    assert all(seen[k + 1].gain > -1e-6 for k in lost)
+    assert min(seen[k + 1].gain for k in lost) > -1e-6
 
 
 def test_components_are_found_from_few_reads(data, monkeypatch):

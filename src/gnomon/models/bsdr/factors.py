@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from gnomon.models.bsdr.inputs import Covariances, Ridge
-from gnomon.models.bsdr.outputs import Outputs
+from gnomon.models.bsdr.outputs import Outputs, known_of, with_known
 
 
 class Gamma(NamedTuple):
@@ -115,6 +115,17 @@ def make_model(ridge: Ridge, outputs: Outputs, priors: Priors) -> Model:
     return Model(ridge, outputs, observed, priors, patterns, n)
 
 
+def of_rows(model: Model, rows) -> Model:
+    """What the scores of some rows need of a model, by a mask; all outputs must be known."""
+    known, standing = known_of(model.outputs), model.standing
+    if standing is not None:
+        counts, ones, slopes, constant = standing
+        tangents = slopes[rows[len(known) :]]
+        standing = Standing(counts[rows], ones[rows], tangents, constant)
+    outputs = with_known(model.outputs, known[rows[: len(known)]])
+    return model._replace(outputs=outputs, standing=standing)
+
+
 def sum_shared(values, kind):
     """Sums of values (..., d, q) over the entries that share a precision."""
     if kind == "entry":
@@ -146,9 +157,11 @@ def with_ones(Z, model=None):
     return np.concatenate([ones, Z], axis=-1)
 
 
-def counted(values, model):
-    """Values of the rows (n, ...), or of the first of them, as often as each counts."""
-    return values if model.standing is None else values * model.standing.counts[: len(values)]
+def counted(values, model, rows=None):
+    """Values of the rows (n, ...), of the first or of some of them, as often as each counts."""
+    if model.standing is None:
+        return values
+    return values * model.standing.counts[slice(len(values)) if rows is None else rows]
 
 
 class Factors(NamedTuple):

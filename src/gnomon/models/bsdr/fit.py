@@ -165,8 +165,8 @@ def _solved(whole: sampled.Whole, settings: Settings, loop) -> Run:
     if isinstance(whole.model.outputs, NumberOutputs):
         return _run(sampled.compressed(whole), settings, loop)
     part, tol = sampled.draw(whole), settings.tol * whole.model.n_samples
-    method = sweeps.accelerated(sampled.alone(part), _started(sampled.alone(part), settings))
-    first = iterate(method, max_iter=settings.max_iter, tol=sampled.ROUND_TOL * tol).state
+    method = sampled.faster(sampled.alone(part), _started(sampled.alone(part), settings))
+    first = iterate(method, max_iter=min(settings.max_iter, sampled.FIRST_STEPS), tol=tol).state
     method = sampled.rounds(first, part, whole, steps=settings.max_iter, tol=tol)
     return loop(method, max_iter=min(settings.max_iter, sampled.MOST_ROUNDS), tol=tol)
 
@@ -177,8 +177,14 @@ def _run(model: Model, settings: Settings, loop) -> Run:
     if settings.solver == "paper":
         method = printed_method(model, _n_components(model, settings), settings.rng)
     else:
-        method = sweeps.accelerated(model, _started(model, settings))
+        method = _faster(model, _started(model, settings))
     return loop(method, max_iter=settings.max_iter, tol=tol)
+
+
+def _faster(model: Model, start: Factors) -> Method:
+    """What leads from a start to the end."""
+    stands = model.standing is not None
+    return sampled.faster(model, start) if stands else sweeps.accelerated(model, start)
 
 
 def _started(model: Model, settings: Settings) -> Factors:
@@ -189,7 +195,7 @@ def _started(model: Model, settings: Settings) -> Factors:
     state = _best_start(first, settings)
     if first is not model:
         steps = min(WARM_UP_STEPS, settings.max_iter)
-        state = iterate(sweeps.accelerated(first, state), max_iter=steps, tol=0).state
+        state = iterate(_faster(first, state), max_iter=steps, tol=0).state
         state = sweeps.update_projection_precisions(state, model)
     return state
 
@@ -214,7 +220,7 @@ def _best_start(model, settings):
     states = [sweeps.start(model, P) for P in projections]
     if n_starts == 1:
         return states[0]
-    runs = _tried([sweeps.accelerated(model, state) for state in states], TRIAL_STEPS[0])
+    runs = _tried([_faster(model, state) for state in states], TRIAL_STEPS[0])
     best = sorted(runs, key=lambda run: run.objective[-1])[-2:]
     return best_of(_tried([run.rest for run in best], TRIAL_STEPS[1])).state
 

@@ -28,8 +28,16 @@ class ClassOutputs(NamedTuple):
 
         Rows may count (n, 1) more than once in the sum.
         """
-        T, log_Z = probit.class_scores(M, self.labels)
+        T, log_Z = self.row_scores(M)
         return T, float(np.sum(counts * log_Z[:, None]))
+
+    def row_scores(self, M):
+        """E[T] around M and the log normaliser of every row (n,)."""
+        return probit.class_scores(M, self.labels)
+
+    def curved_scores(self, M):
+        """The same and I - Cov(t), by which log Z curves (n, c, c)."""
+        return probit.curved_class_scores(M, self.labels)
 
     def draw(self, M, rng):
         """Scores around M (..., n, c) given the classes."""
@@ -77,6 +85,17 @@ class SignOutputs(NamedTuple):
         T, log_Z = probit.sign_scores(M, self.signs)
         return T, float(np.sum(counts * log_Z))
 
+    def row_scores(self, M):
+        """E[T] around M and the log normaliser of every row (n,)."""
+        T, log_Z = probit.sign_scores(M, self.signs)
+        return T, log_Z.sum(axis=1)
+
+    def curved_scores(self, M):
+        """The same and I - Cov(t), by which log Z curves (n, c, c)."""
+        T, log_Z = self.row_scores(M)
+        # With h = phi / Phi at a = m y: h (h + a), where T - M = y h.
+        return T, log_Z, ((T - M) * T)[:, :, None] * np.eye(M.shape[1])
+
     def draw(self, M, rng):
         """Scores around M (..., n, c) given the signs."""
         return probit.draw_sign_scores(M, self.signs, rng)
@@ -105,6 +124,14 @@ class NumberOutputs(NamedTuple):
     def scores(self, M, counts=1.0):
         """The numbers themselves; there is nothing to normalise."""
         return self.Y, 0.0
+
+    def row_scores(self, M):
+        """The same for every row."""
+        return self.Y, np.zeros(len(self.Y))
+
+    def curved_scores(self, M):
+        """There is nothing that curves."""
+        return self.Y, np.zeros(len(self.Y)), np.zeros((*self.Y.shape, self.n_outputs))
 
     def draw(self, M, rng):
         """The numbers themselves."""

@@ -30,7 +30,7 @@ from gnomon.inference.loop import Method, iterate
 from gnomon.linalg.blocks import KEPT_ENTRIES, Blocks
 from gnomon.linalg.data import Data, Matrix, larger, placed
 from gnomon.linalg.solve import above_rounding
-from gnomon.models.bsdr import sweeps
+from gnomon.models.bsdr import curved, sweeps
 from gnomon.models.bsdr.factors import Factors, Model, Standing, bound, score_means, with_ones
 from gnomon.models.bsdr.inputs import GramRidge, Inputs, SpectralRidge, standard_loadings
 from gnomon.models.bsdr.outputs import NumberOutputs, known_of, with_known
@@ -45,11 +45,16 @@ MOST_COLUMNS = 1000
 BLOCK_ROWS = 4096
 # Rounds after which a fit ends though it has not settled, a read each; four reads come before.
 MOST_ROUNDS = 24
-# The steps of a round go on until one gains less than this share of what ends the rounds: at 0.1
-# rounds of a million rows end after a few steps with 15 reads, at a bound that is a tenth lower.
-ROUND_TOL = 0.01
+# Steps on the sample alone, which has maxima of its own: with more of them 30 rows that a line
+# separates end so far out that nothing leads back.
+FIRST_STEPS = 6
+# The steps of a round go on until one gains less than this share of what ends the rounds, or for so
+# many: others are for the next round, which knows more.
+ROUND_TOL, ROUND_STEPS = 0.3, 8
 # After a round that lost the next has so many times fewer steps, after one that gained more.
 SHORTER, LONGER = 8, 2
+# The last of some faster steps is not looked at, so that one alone leads nowhere.
+FEWEST = 2
 
 
 class Whole(NamedTuple):
@@ -90,7 +95,9 @@ class Round(NamedTuple):
     gain: float
     """Bound at the last factors that were read less that of the best before."""
     steps: int
-    """Accelerated steps of the last round; a plain sweep where there are none."""
+    """Faster steps of the last round; a plain sweep where there are none."""
+    most: int
+    """Steps that it was given."""
 
 
 def suits(whole: Whole) -> bool:
@@ -136,10 +143,18 @@ def alone(sample: Sample) -> Model:
 
 def rounds(first: Factors, sample: Sample, whole: Whole, *, steps, tol) -> Method:
     """The method from factors of the sample on; a step of it is a round."""
+    steps = min(steps, ROUND_STEPS)
     advance = partial(_round, sample=sample, whole=whole, steps=steps, tol=tol)
     shared, nothing = without_rows(first), _no_sums(len(first.P), first.B.shape[1])
-    start = Round(shared, shared, nothing, -np.inf, np.inf, steps)
+    start = Round(shared, shared, nothing, -np.inf, np.inf, steps, steps)
     return Method(start, advance, lambda state: state.best, lambda state: abs(state.gain) <= tol)
+
+
+def faster(model: Model, start: Factors) -> Method:
+    """Sweeps from a start on that know how the scores curve, where there are some."""
+    if curved.suits(model, start.P.shape[1]):
+        return curved.method(model, start)
+    return sweeps.accelerated(model, start)
 
 
 def without_rows(factors: Factors) -> Factors:
@@ -156,20 +171,20 @@ def _round(state: Round, sample: Sample, whole: Whole, steps, tol):
     value = bound(begin, model)
     gain = value - state.value
     if gain >= 0:
-        steps = min(steps, max(1, LONGER * state.steps))
+        most = min(steps, max(FEWEST, LONGER * state.most))
     else:
         factors, sums, value = state.best, state.sums, state.value
-        steps = state.steps // SHORTER
+        most = state.steps // SHORTER
         model, begin = held(factors, sums, sample)
-    after, steps = _swept(begin, model, steps, ROUND_TOL * tol)
-    return Round(without_rows(after), without_rows(factors), sums, value, gain, steps), value
+    after, steps = _swept(begin, model, most, ROUND_TOL * tol)
+    return Round(without_rows(after), without_rows(factors), sums, value, gain, steps, most), value
 
 
 def _swept(begin, model, steps, tol):
-    """Accelerated steps and their number; or a plain sweep, that of all rows at these factors."""
-    if steps:
+    """Faster steps and their number; or a plain sweep, that of all rows at these factors."""
+    if steps >= FEWEST:
         try:
-            run = iterate(sweeps.accelerated(model, begin), max_iter=steps, tol=tol)
+            run = iterate(faster(model, begin), max_iter=steps, tol=tol)
             return run.state, len(run.objective)
         except NumericalError:
             pass  # The sample is too far from all rows.

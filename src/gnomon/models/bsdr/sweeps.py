@@ -14,7 +14,9 @@ A sweep ends with a change of basis of the latent variables that raises the boun
 
 which leaves all scores as they are, so that no score is integrated anew; the bound depends on R
 by statistics of size q only. The updates change the basis slowly, since P, Z and V each follow
-the other two; here all three move at once [LI10]. `printed_step` is Algorithm 1 of [G13] alone.
+the other two; here all three move at once [LI10], and the spread of Z with them: where classes lie
+far apart P grows and V falls for hundreds of sweeps if that spread is turned like Z.
+`printed_step` is Algorithm 1 of [G13] alone.
 """
 
 from functools import partial
@@ -36,6 +38,7 @@ from gnomon.models.bsdr.factors import (
     observed_counts,
     observed_only,
     of_entries,
+    of_rows,
     pack,
     precision_posterior,
     projection_precisions,
@@ -56,9 +59,10 @@ CG_STEPS, CG_TOLERANCE = 20, 1e-2
 # Scores and latent means of a row follow each other until none moves by this share of the latent
 # noise: three or four steps where rows are many, more where weights are large, which mixtures of
 # the last images shorten. The ridge keeps these defined where images agree.
-SETTLING_STEPS, SETTLED, MIXED, MIXING_RIDGE = 50, 1e-7, 4, 1e-12
-# Quasi-Newton steps to a better basis; the next sweep goes on from where they lead.
-BASIS_STEPS = 10
+SETTLING_STEPS, SETTLED, MIXED, MIXING_RIDGE = 50, 1e-5, 4, 1e-12
+# Quasi-Newton steps to a better basis; the next sweep goes on from where they lead. They end by
+# what a row gains or by its slope: at SciPy's own 2e-9 and 1e-5 a million rows hardly move.
+BASIS_STEPS, BASIS_GAIN, BASIS_SLOPE = 10, 1e-12, 1e-8
 
 
 def start(model: Model, P) -> Factors:
@@ -117,18 +121,28 @@ def update_spreads(factors, model):
 
 
 def settle(factors, model):
-    """Means of q(T) and q(Z) at their best given all factors that rows share, each row alone."""
+    """Means of q(T) and q(Z) at their best given all factors that rows share, each row alone.
+
+    Rows that have settled are left out of what follows, so that one of many blocks ends as it does
+    in another.
+    """
+    Z, T = np.array(factors.Z), np.empty((len(factors.Z), factors.B.shape[1]))
+    left, part, gains = np.arange(len(Z)), model, np.empty(len(Z))
     images: list[np.ndarray] = []
     residuals: list[np.ndarray] = []
     for _ in range(SETTLING_STEPS):
-        before = _mixed(images, residuals) if images else factors.Z
-        factors = update_scores(factors._replace(Z=before), model)
-        factors = _with_latent_means(factors, _evidence(factors, model), model)
-        images = [*images, factors.Z][-MIXED:]
-        residuals = [*residuals, factors.Z - before][-MIXED:]
-        if np.max(np.abs(residuals[-1]), initial=0.0) <= SETTLED * np.sqrt(model.ridge.noise):
+        before = _mixed(images, residuals) if images else Z[left]
+        here = factors._replace(Z=before, projected=factors.projected[left])
+        T[left], gains[left] = row_scores(score_means(here, part), part)
+        Z[left] = update_latent_means(here._replace(T=T[left]), part).Z
+        moved = Z[left] - before
+        unsettled = np.max(np.abs(moved), axis=1) > SETTLED * np.sqrt(model.ridge.noise)
+        if not unsettled.any():
             break
-    return factors
+        images = [image[unsettled] for image in [*images, Z[left]][-MIXED:]]
+        residuals = [residual[unsettled] for residual in [*residuals, moved][-MIXED:]]
+        left, part = left[unsettled], of_rows(part, unsettled)
+    return factors._replace(Z=Z, T=T, T_normaliser=_summed(gains, model))
 
 
 def _mixed(images, residuals):
@@ -189,16 +203,24 @@ def update_projection(factors, model):
 
 def update_latent_covariances(factors, model):
     """Covariances of q(Z), eq. (6) of [G13], with E[V V'] in full: one for every pattern."""
-    weights = model.patterns.masks * noise_precision(factors)
-    second = weight_moments(factors)[:, 1:, 1:]
     precision = np.eye(factors.P.shape[1]) / model.ridge.noise
-    S, log_det = stacked_covariances(precision + np.einsum("mc,cab->mab", weights, second))
+    S, log_det = stacked_covariances(precision + _latent_evidence(factors, model))
     return factors._replace(S=S, S_log_det=log_det)
+
+
+def _latent_evidence(factors, model):
+    """What the weights add to the precision of z for every pattern, E[V V'] (m, q, q)."""
+    weights = model.patterns.masks * noise_precision(factors)
+    return np.einsum("mc,cab->mab", weights, weight_moments(factors)[:, 1:, 1:])
 
 
 def update_latent(factors, model):
     """q(Z), eq. (6) of [G13]."""
-    factors = update_latent_covariances(factors, model)
+    return update_latent_means(update_latent_covariances(factors, model), model)
+
+
+def update_latent_means(factors, model):
+    """Means of q(Z), eq. (6) of [G13]."""
     return _with_latent_means(factors, _evidence(factors, model), model)
 
 
@@ -256,23 +278,35 @@ def update_weights(factors, model):
 
 def update_scores(factors, model):
     """q(T), eq. (10) of [G13]."""
-    M, standing = score_means(factors, model), model.standing
-    if standing is not None:
-        return _with_tangents(factors, M, model)
-    T, log_Z = model.outputs.scores(M)
-    gain = np.sum(observed_only(M, model) * (0.5 * M - T))
-    return factors._replace(T=T, T_normaliser=log_Z + float(gain))
+    T, gains = row_scores(score_means(factors, model), model)
+    return factors._replace(T=T, T_normaliser=_summed(gains, model))
 
 
-def _with_tangents(factors, M, model):
-    """q(T) where rows stand for others; log Z of the last is linear in the means M."""
-    counts, _, slopes, constant = model.standing
-    free = len(M) - len(slopes)
-    T, log_Z = model.outputs.scores(M[:free], counts[:free])
-    T = np.concatenate([T, M[free:] + slopes])
-    inside = counts * M * (0.5 * M - T)
-    inside[free:] += counts[free:] * M[free:] * slopes
-    return factors._replace(T=T, T_normaliser=log_Z + constant + float(np.sum(inside)))
+def row_scores(M, model):
+    """E[T] around M, and log Z(m) + m^2 / 2 - E[t] m of every row (n,)."""
+    free = len(M) if model.standing is None else len(M) - len(model.standing.slopes)
+    T, log_Z = model.outputs.row_scores(M[:free])
+    return _completed(M, T, log_Z, model)
+
+
+def with_scores(factors, M, T, log_Z, model):
+    """q(T) of E[t] and log Z of the rows that are no tangents, at the means M of all."""
+    T, gains = _completed(M, T, log_Z, model)
+    return factors._replace(T=T, T_normaliser=_summed(gains, model))
+
+
+def _completed(M, T, log_Z, model):
+    """The same of all rows; where they stand for others log Z of the last is linear in m."""
+    if model.standing is not None:
+        last, slopes = M[len(T) :], model.standing.slopes
+        T = np.concatenate([T, last + slopes])
+        log_Z = np.concatenate([log_Z, np.sum(last * slopes, axis=1)])
+    return T, log_Z + np.sum(observed_only(M, model) * (0.5 * M - T), axis=1)
+
+
+def _summed(gains, model):
+    constant = 0.0 if model.standing is None else model.standing.constant
+    return float(np.sum(counted(gains[:, None], model))) + constant
 
 
 def update_noise(factors, model):
@@ -330,9 +364,11 @@ class BasisMoments(NamedTuple):
     variances: np.ndarray
     """What the covariances of P add to the squares that share a precision."""
     latent: np.ndarray
-    """Second moments (q, q) of Z - X P, in units of the latent noise."""
+    """Second moments (q, q) of the means Z - X P, in units of the latent noise."""
     weights: np.ndarray
     """E[v_c v_c'] (c, q, q)."""
+    evidence: np.ndarray
+    """What these add to the precision of z, for every pattern (m, q, q)."""
 
 
 def update_basis(factors: Factors, model: Model) -> Factors:
@@ -341,7 +377,7 @@ def update_basis(factors: Factors, model: Model) -> Factors:
     same = np.eye(factors.P.shape[1])
     evaluate = partial(basis_loss, moments=moments, model=model)
     before, _ = evaluate(same.ravel())
-    few: Any = {"maxiter": BASIS_STEPS}
+    few: Any = {"maxiter": BASIS_STEPS, "ftol": BASIS_GAIN, "gtol": BASIS_SLOPE}
     found = minimize(evaluate, same.ravel(), jac=True, method="L-BFGS-B", options=few)
     R = found.x.reshape(same.shape) if found.fun < before else same
     return change_basis(factors, R, model)
@@ -349,12 +385,11 @@ def update_basis(factors: Factors, model: Model) -> Factors:
 
 def basis_moments(factors, model) -> BasisMoments:
     """The statistics by which the bound depends on the basis."""
-    kind, counts = model.priors.kind, model.patterns.counts
-    gap = factors.Z - factors.projected
-    latent = counted(gap, model).T @ gap + np.einsum("m,mab->ab", counts, factors.S)
+    kind, gap = model.priors.kind, factors.Z - factors.projected
+    latent = counted(gap, model).T @ gap / model.ridge.noise
     variances = projection_squares(factors, kind) - sum_shared(factors.P**2, kind)
     weights = weight_moments(factors)[:, 1:, 1:]
-    return BasisMoments(factors.P, variances, latent / model.ridge.noise, weights)
+    return BasisMoments(factors.P, variances, latent, weights, _latent_evidence(factors, model))
 
 
 def basis_loss(x, moments, model):
@@ -370,12 +405,13 @@ def basis_loss(x, moments, model):
     gradient = freedom * inverse.T - moments.latent @ R
     of_P, slope_P = _projection_part(R, moments, model)
     of_V, slope_V = _weight_part(inverse, moments, model)
-    gain, gradient = gain + of_P + of_V, gradient + slope_P + slope_V
+    of_S, slope_S = _spread_part(R, moments, model)
+    gain, gradient = gain + of_P + of_V + of_S, gradient + slope_P + slope_V + slope_S
     return -gain / model.n_samples, -gradient.ravel() / model.n_samples
 
 
 def change_basis(factors, R, model):
-    """The same scores in the basis R, and the precisions of P and V at their best in it."""
+    """The same scores in the basis R; spreads of Z and precisions of P, V at their best in it."""
     whole = np.eye(len(R) + 1)
     whole[1:, 1:] = np.linalg.inv(R)
     _, log_det = np.linalg.slogdet(R)
@@ -383,13 +419,12 @@ def change_basis(factors, R, model):
         P=factors.P @ R,
         projected=factors.projected @ R,
         Z=factors.Z @ R,
-        S=R.T @ factors.S @ R,
-        S_log_det=factors.S_log_det + 2 * log_det,
         B=whole @ factors.B,
         C=whole @ factors.C @ whole.T,
         C_log_det=factors.C_log_det - 2 * log_det,
     )
     psi = precision_posterior(model.priors.weights, 1, weight_squares(factors)[1:])
+    factors = update_latent_covariances(factors, model)
     return update_projection_precisions(factors, model)._replace(psi=psi)
 
 
@@ -408,3 +443,12 @@ def _weight_part(inverse, moments, model):
     psi = precision_posterior(model.priors.weights, 1, squares)
     slope = np.einsum("ac,cab->ab", psi.mean, turned)
     return psi.shape * np.sum(np.log(psi.scale)), inverse.T @ slope @ inverse.T
+
+
+def _spread_part(R, moments, model):
+    """The terms of Z with its covariances at their best, less those of log |R|, and their slope."""
+    precision = R @ R.T / model.ridge.noise + moments.evidence
+    inverses, log_det = stacked_covariances(precision)
+    counts = model.patterns.counts
+    slope = np.einsum("m,mab->ab", counts, inverses) @ R / model.ridge.noise
+    return 0.5 * float(counts @ log_det), -slope
