@@ -167,8 +167,9 @@ def _solved(whole: sampled.Whole, settings: Settings, loop) -> Run:
     part, tol = sampled.draw(whole), settings.tol * whole.model.n_samples
     method = sampled.faster(sampled.alone(part), _started(sampled.alone(part), settings))
     first = iterate(method, max_iter=min(settings.max_iter, sampled.FIRST_STEPS), tol=tol).state
-    method = sampled.rounds(first, part, whole, steps=settings.max_iter, tol=tol)
-    return loop(method, max_iter=min(settings.max_iter, sampled.MOST_ROUNDS), tol=tol)
+    last = sampled.LAST * tol
+    method = sampled.rounds(first, part, whole, steps=settings.max_iter, tol=last)
+    return loop(method, max_iter=min(settings.max_iter, sampled.MOST_ROUNDS), tol=last)
 
 
 def _run(model: Model, settings: Settings, loop) -> Run:
