@@ -55,6 +55,8 @@ class FillsGaps(TakesRows):
     """A model that knows no density of x: its gaps are filled by ``filling_``, PPCA of the rows."""
 
     _takes_gaps = True
+    # Rows in blocks that are too many to keep are filled each time they are read.
+    _fits_gaps_in_blocks = True
     filling_: Any
 
     def __sklearn_tags__(self):
@@ -62,9 +64,6 @@ class FillsGaps(TakesRows):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan &= self._can_fill() or not self.__sklearn_is_fitted__()
         return tags
-
-    # Rows in blocks that are too many to keep are filled each time they are read.
-    _fits_gaps_in_blocks = True
 
     def _filled(self, X):
         """Rows with their gaps at their means given the rest of the row."""

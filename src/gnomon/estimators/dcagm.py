@@ -304,7 +304,8 @@ class DCAGM(
         classes, groups = self._share_labels(
             self._filled(X), classes, read_chunks(chunks, n), weights
         )
-        apart = _read_apart(links[0], links[1], classes, groups)
+        cannot_link, sample_index = links
+        apart = _read_apart(cannot_link, sample_index, classes, groups)
         named = classes.names if classes.names.dtype.kind in "iuf" else classes.names.astype(object)
         self.labels_ = np.append(named, UNLABELLED)[classes.labels]
         if has_gaps(X):

@@ -22,6 +22,7 @@ import numpy as np
 
 from gnomon.inference.loop import Method, cautious
 from gnomon.linalg.data import slices
+from gnomon.linalg.solve import inverse_with_log_det
 from gnomon.models.bsdr import sweeps
 from gnomon.models.bsdr.factors import Factors, Model, bound, counted, score_means, with_ones
 from gnomon.models.bsdr.outputs import NumberOutputs, known_of, with_known
@@ -92,10 +93,8 @@ def _update_weights(factors, curvature, model):
     """q(b, V): covariances as ever, means by Newton's step."""
     spread = np.zeros((len(factors.B), len(factors.B)))
     spread[1:, 1:] = np.einsum("m,mab->ab", model.patterns.counts, factors.S)
-    prior, E = (
-        np.vstack([factors.lam.mean, factors.psi.mean]),
-        factors.T - score_means(factors, model),
-    )
+    prior = np.vstack([factors.lam.mean, factors.psi.mean])
+    E = factors.T - score_means(factors, model)
     slope = with_ones(factors.Z, model).T @ counted(E, model)
     slope -= prior * factors.B + spread @ factors.B
     bend = curvature.by_weights + np.kron(spread, np.eye(E.shape[1])) + np.diag(prior.ravel())
@@ -108,7 +107,7 @@ def _update_means(factors, curvature, model):
     ridge, V = model.ridge, factors.B[1:]
     factors = sweeps.update_latent_means(factors, model)
     evidence = V @ curvature.mean @ V.T + factors.C[:, 1:, 1:].sum(axis=0)
-    S = np.linalg.inv(np.eye(len(V)) / ridge.noise + evidence)
+    S, _ = inverse_with_log_det(np.eye(len(V)) / ridge.noise + evidence)
     gap = factors.Z - factors.projected
     R = np.asarray(ridge.X.T @ counted(gap, model), dtype=float)
     R = (R + ridge.gram_product(factors.P - factors.P @ S / ridge.noise)) / ridge.noise
