@@ -222,14 +222,18 @@ class Matrix(Data):
         return super().row_squared_norms()
 
     def column_sums(self):
-        if self._stored_sparse:
-            return np.asarray(self.X.sum(axis=0, dtype=float)).ravel()
-        if self._sums is None:
+        if self._sums is None and self._stored_sparse:
+            self._sums = np.asarray(self.X.sum(axis=0, dtype=float)).ravel()
+        elif self._sums is None:
             self._sums = column_sums(self.X)
         return self._sums.copy()
 
     def stored_deviations(self, mean) -> float:
         """Sum of (x - mu)^2 over all entries of a sparse array, at the cost of the stored ones."""
+        known = squared_deviations(self.shape[0], self.squared_norm, self.column_sums(), mean)
+        return self._deviations_by_entry(mean) if known is None else known
+
+    def _deviations_by_entry(self, mean):
         columns = self.X.indices
         if self.X.format == "csc":
             columns = np.repeat(np.arange(self.shape[1]), np.diff(self.X.indptr))
@@ -501,6 +505,12 @@ def column_sums(X) -> np.ndarray:
         return of_rows(slice(None))
     runs = list(slices(n, max(1, RUN_ENTRIES // d)))
     return _sum(in_order(of_rows, runs, X.size), d, float)
+
+
+def squared_deviations(n, squares, sums, mean) -> float | None:
+    """Sum of (x - mu)^2 from sums over n rows; None where the mean would cancel their digits."""
+    shift = 2 * float(sums @ mean) - n * float(mean @ mean)
+    return squares - shift if abs(shift) < SAFE_SHIFT * (squares - shift) else None
 
 
 def check_spread(total, dtype=float):
