@@ -57,8 +57,8 @@ class Other:
         from hypothesis import settings
 
         if self.only:  # with the parameters of each, or of all
-            names = [{item.nodeid, item.nodeid.split("[")[0]} for item in items]
-            items[:] = [i for i, own in zip(items, names, strict=True) if own & self.only]
+            names = [(item.nodeid, item.nodeid.split("[")[0]) for item in items]
+            items[:] = [i for i, own in zip(items, names, strict=True) if self.only & {*own}]
         chance, files = random.Random(self.seed), {}  # noqa: S311  no secret
         for item in items:
             files.setdefault(item.nodeid.split("::")[0], []).append(item)
@@ -124,16 +124,18 @@ def repeat(folder, names, options):
     first = next_seed(folder) if options.first is None else options.first
     seeds = "of hypothesis" if options.same_seeds else "all"
     for seed in range(first, first + options.runs):
-        state = state_of_the_code()
+        state = state_of_the_code(folder)
         found = run_apart(seed, names, options.out, options.same_seeds)
         print(seed, len(found["ran"]), found["failed"], flush=True)
         key = {"what": what, "seeds": seeds, "code": state}
         note(key, seed, found, names if options.again else None)
 
 
-def state_of_the_code():
-    """A short name of what library and tests are now."""
-    files = sorted(path for top in ("src", "tests") for path in (ROOT / top).rglob("*.py"))
+def state_of_the_code(folder):
+    """A short name of what the library and these tests are now."""
+    tests = ROOT / "tests" / folder.split("::")[0]
+    found = [*(ROOT / "src").rglob("*.py"), *tests.rglob("*.py"), ROOT / "tests" / "conftest.py"]
+    files = sorted([*found, tests] if tests.is_file() else found)
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
 
 
