@@ -29,6 +29,7 @@ import pytest
 
 SCRIPT = Path(__file__).resolve()
 ROOT = SCRIPT.parents[1]
+RUN = "REPEATS_RUN"  # tells processes that a test spawns which seeds they have
 FOLDERS = ("linalg", "stats", "inference", "models", "estimators", "displays", "tools")
 
 
@@ -82,6 +83,7 @@ def run_once(seed, names, out, same_seeds):
     only = {name for name in names if "::" in name}
     plugin = Other(seed, only)
     options = ["-q", "--tb=short", "-p", "no:cacheprovider", f"--hypothesis-seed={seed}"]
+    os.environ.update({} if same_seeds else {RUN: str(seed)})
     with nullcontext() if same_seeds else other_seeds(seed):
         pytest.main([*options, *sorted({n.split("::")[0] for n in names})], plugins=[plugin])
     found = {"failed": sorted(plugin.failed), "ran": sorted(plugin.ran)}
@@ -177,5 +179,7 @@ def note(key, seed, found, names):
     path.write_text(json.dumps(record, indent=1) + "\n")
 
 
+if __name__ == "__mp_main__" and RUN in os.environ:
+    other_seeds(int(os.environ[RUN])).__enter__()
 if __name__ == "__main__":
     main()
