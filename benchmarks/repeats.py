@@ -180,6 +180,7 @@ def note(key, seed, found, names):
 
 
 if __name__ == "__mp_main__" and RUN in os.environ:
-    other_seeds(int(os.environ[RUN])).__enter__()
+    spawned = other_seeds(int(os.environ[RUN]))
+    spawned.__enter__()
 if __name__ == "__main__":
     main()
