@@ -47,7 +47,9 @@ N_STARTS = 5
 # higher bound in six fits, one to a lower, and they take half of the time.
 MOST_CLASSES_WITH_STARTS = 26
 # Components whose projections deviate by less than this share of the latent noise carry nothing.
-KEPT_ABOVE = 0.1
+# Components of noise reach .02 with classes and .32 with eight numeric outputs of 300 or 1,200 rows,
+# planted ones 1.7 and more: at a tenth, one regression in ten had the planted number.
+KEPT_ABOVE = 0.5
 
 
 class Problem(NamedTuple):

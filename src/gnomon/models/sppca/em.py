@@ -333,16 +333,20 @@ def _balance(W):
     return np.sqrt(max(W.shape[0], 1))
 
 
+def first(stats: Statistics, q, noise: Noise) -> State:
+    """Where to start: PPCA, or with all rows labelled the closed form at the best noise ratio."""
+    return (closed_form if has_closed_form(stats, noise) else init)(stats, q, noise)
+
+
 def maximise(
     stats: Statistics, q, noise: Noise, *, max_iter, tol, loop=iterate, start: State | None = None
 ) -> Run:
     """The run to the maximum; its state is in the coordinates of the statistics.
 
-    Where all rows are labelled the start is the closed form at the best ratio of noise levels;
-    otherwise PPCA. Where noise is tied or held by its floor EM creeps, and L-BFGS finishes.
+    Where noise is tied or held by its floor EM creeps, and L-BFGS finishes.
     """
     if start is None:
-        start = (closed_form if has_closed_form(stats, noise) else init)(stats, q, noise)
+        start = first(stats, q, noise)
     method = anderson(
         Method(start, partial(em_step, stats=stats, noise=noise)),
         partial(pack, noise=noise),
