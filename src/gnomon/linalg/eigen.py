@@ -69,20 +69,30 @@ def from_lanczos(X: Data, k: int, rng, *, tol=1e-6) -> tuple[np.ndarray, np.ndar
     """Leading values (k,) and vectors (d, k) of X'X from products with one vector at a time.
 
     Fewest columns in all, so the best where a product with X is cheap for its size, as with
-    sparse rows that are mixed over a graph. Asks for k well below both sides of X.
+    sparse rows that are mixed over a graph. Works on the shorter side, since ARPACK keeps vectors
+    of that length and takes longer over these than over products. Asks for k well below both sides.
     """
-    d = X.n_features
-    start = rng.standard_normal(d).astype(X.dtype)
+    m = min(X.shape)
+    start = rng.standard_normal(m).astype(X.dtype)
 
-    def normal(b):
-        return X.normal_product(b.reshape(-1, 1)).ravel()
+    def product(b):
+        b = b.reshape(-1, 1)
+        return (X.normal_product(b) if m == X.n_features else X @ (X.T @ b)).ravel()
 
-    operator = LinearOperator((d, d), matvec=normal, dtype=X.dtype)
+    operator = LinearOperator((m, m), matvec=product, dtype=X.dtype)
     try:
         values, vectors = eigsh(operator, k, tol=tol, v0=start)
     except ArpackNoConvergence:
         return krylov_pairs(X, k, rng, tol=tol)
-    return np.maximum(values[::-1], 0.0).astype(float), vectors[:, ::-1].astype(float)
+    values, vectors = np.maximum(values[::-1], 0.0).astype(float), vectors[:, ::-1].astype(float)
+    return values, vectors if m == X.n_features else _other_side(X, values, vectors)
+
+
+def _other_side(X, values, U):
+    """Vectors of X'X from those of X X'; those of several pairs are orthogonal."""
+    # X'u has the length sqrt(value).
+    V = np.asarray(X.T @ U, dtype=float)
+    return V / np.sqrt(np.where(values > 0, values, 1.0))
 
 
 def _leading(S, k):
@@ -150,9 +160,7 @@ def krylov_pairs(X: Data, k: int, rng, *, leading=None, tol=1e-4, max_rounds=8):
     if n < d:
         start = rng.standard_normal((n, width))
         values, U = _leading_pairs(lambda B: X @ (X.T @ B), start, k, leading, (tol, max_rounds))
-        # X'u has length sqrt(value), and those of different pairs are orthogonal.
-        V = np.asarray(X.T @ U, dtype=float)
-        return values, V / np.sqrt(np.where(values > 0, values, 1.0))
+        return values, _other_side(X, values, U)
     start = _mixtures(X, width, rng, MIXED_ROWS)
     return _leading_pairs(X.normal_product, start, k, leading, (tol, max_rounds))
 
