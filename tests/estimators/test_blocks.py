@@ -143,6 +143,21 @@ def test_bsdr_of_rows_that_are_read_anew_reads_them_few_times(kind, where, monke
     assert_allclose(ours, theirs, atol=0.1 * np.abs(theirs).max())
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_bsdr_in_blocks_is_that_of_the_array_in_either_precision(kind, dtype, monkeypatch):
+    X, y, model = many_rows(kind)
+    X, model = X.astype(dtype), model.set_params(max_iter=20)
+    for module in (storage, of_bsdr):
+        monkeypatch.setattr(module, "KEPT_ENTRIES", 3600)
+    parts = [partial(np.copy, part) for part in np.split(X, [1, 300, 1100])]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found, expected = (clone(model).fit(rows, y) for rows in (from_loaders(parts), X))
+    assert_allclose(found.objective_[-1], expected.objective_[-1], rtol=1e-12)
+    assert_allclose(found.components_, expected.components_, atol=1e-7)
+
+
 @pytest.mark.parametrize("name", ["PPCA", "likelihood"])
 @pytest.mark.parametrize("cuts", CUTS)
 def test_gaps_in_blocks_that_are_read_anew(rows, name, cuts, monkeypatch):
