@@ -156,11 +156,11 @@ def solved(sample: Sample, settings: Settings, loop: Loop):
     if whole:
         settings, scores = with_chosen_weights(sample, settings)
         return settings, scores, solve(sample, settings, loop), sample
-    part, least_rise = sampled.draw(sample, settings.model)
-    settings, scores = with_chosen_weights(part, settings)
-    first = solve(part, settings, iterate, least_rise).state
-    run = sampled.solve(part, first, sample, settings.model, loop, **_limits(sample, settings))
-    return settings, scores, run, part
+    nested = sampled.draw_nested(sample, settings.model)
+    settings, scores = with_chosen_weights(nested.part, settings)
+    first = solve(nested.first, settings, iterate, nested.least_rise).state
+    run = sampled.solve(nested, first, sample, settings.model, loop, **_limits(sample, settings))
+    return settings, scores, run, nested.part
 
 
 def basis_of(problem: Problem, standard: Standard, settings: Settings, are_few):
