@@ -14,6 +14,7 @@ from gnomon.estimators._door import (
 from gnomon.estimators._predict import (
     LabelledScore,
     Telling,
+    growing_say,
     learn_telling,
     says_something,
     taught_rows,
@@ -313,10 +314,9 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         Z = problem.X.rows(rows).less_mean(self.mean_) @ self.components_.T
         says = says_something(problem.X, labels, weights, self.standardize)
         evidence = held_out(problem, settings, found), says
-        telling = learn_telling(Z, rows, labels, weights, evidence)
-        if telling.head is not None and not found.kept.any():
-            # The null solution has nothing to say of itself.
-            telling = telling._replace(head=telling.head._replace(say=1.0))
+        # Of itself the null solution has nothing to say but that labels are few.
+        say = 0.5 if found.kept.any() else growing_say(labels)
+        telling = learn_telling(Z, rows, labels, weights, evidence, say)
         self.class_head_, self.class_sharpness_, self.class_shares_, self.class_doubt_ = telling
 
     def _probabilities(self, X, Z):
