@@ -305,10 +305,10 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
 
     def _keep_head(self, problem, settings, found):
         """The head of the map, where probabilities are not the model's alone."""
-        labels = class_numbers(problem.outputs)
-        own = self.proba != "auto" or settings.solver == "paper" or settings.sampling is not None
         self.class_head_ = self.class_shares_ = None
-        if own or labels is None:
+        own = self.proba != "auto" or settings.solver == "paper" or settings.sampling is not None
+        labels = None if own else class_numbers(problem.outputs)
+        if labels is None:
             return
         rows, weights = taught_rows(labels), np.ones(len(labels))
         Z = problem.X.rows(rows).less_mean(self.mean_) @ self.components_.T
