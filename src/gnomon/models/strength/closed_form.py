@@ -87,11 +87,11 @@ def principal_space(mean, X: Data, size: int, rng, leading=None, way=None) -> Pr
     return PrincipalSpace(mean, X.unweighted, axes, variances, total, X.weights)
 
 
-def space_of(X: Data, weights, q: int, rng) -> PrincipalSpace:
-    """The principal space of all rows that stage 1 sees for q components."""
+def space_of(X: Data, weights, q: int, rng, times=1) -> PrincipalSpace:
+    """The principal space of all rows that stage 1 sees for q components, or times as many."""
     mean, X = center(weighted(X, weights))
     with threads_for(X):
-        space = principal_space(mean, X, n_directions(q), rng, leading=q)
+        space = principal_space(mean, X, times * n_directions(q), rng, leading=q)
     check_spread(space.total, X.dtype)
     return space
 
