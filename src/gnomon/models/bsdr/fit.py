@@ -49,8 +49,8 @@ MOST_CLASSES_WITH_STARTS = 26
 # Components whose projections deviate by less than this share of the latent noise carry nothing.
 KEPT_ABOVE = 0.1
 # And where their number is to be found, with less latent noise: components of noise reach .02 with
-# classes and .32 with eight numbers of 300 or 1,200 rows each, planted ones 1.7 and more. At a tenth
-# one regression in ten had the planted number.
+# classes and .32 with eight numbers of 300 or 1,200 rows each, planted ones 1.7 and more. At .1 one
+# regression in ten had the planted number.
 FOUND_ABOVE = 0.5
 
 
