@@ -8,6 +8,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from gnomon.exceptions import NumericalError
 from gnomon.linalg.data import Data
+from gnomon.linalg.tall import inner, mixed
 
 # Columns beyond those asked for: the last wanted direction then converges with the others.
 MARGIN = 10
@@ -128,15 +129,15 @@ class _Space:
         self._V[:, start:stop] = block
         self._HV[:, start:stop] = self.H(block)
         self.size = stop
-        cross = self.V.T @ self._HV[:, start:stop]
+        cross = inner(self.V, self._HV[:, start:stop])
         self._S[:stop, start:stop] = cross
         self._S[start:stop, :start] = cross[:start].T
 
     def outside(self, start):
         """What H does to the columns from ``start`` on, outside of the basis, orthonormal."""
         fresh = self.HV[:, start:]
-        left = fresh - self.V @ self._S[: self.size, start : self.size]
-        left -= self.V @ (self.V.T @ left)
+        left = mixed(self.V, -self._S[: self.size, start : self.size], plus=fresh)
+        left = mixed(self.V, -inner(self.V, left), plus=left)
         return _orthonormal(left, np.linalg.norm(fresh))
 
     def ritz(self):
@@ -209,14 +210,14 @@ def _leading_pairs(H, start, k, leading, stop):
         if block.shape[1] == 0:
             break
     values, E = space.ritz()
-    return np.maximum(values[:k], 0.0), space.V @ E[:, :k]
+    return np.maximum(values[:k], 0.0), mixed(space.V, E[:, :k])
 
 
 def _converged(space, leading, tol):
     values, E = space.ritz()
     top = E[:, :leading]
-    residual = np.linalg.norm(space.HV @ top - space.V @ (top * values[:leading]), axis=0)
-    return residual.max(initial=0) <= tol * values[0]
+    residual = mixed(space.HV, top, less=(space.V, top * values[:leading]))
+    return np.linalg.norm(residual, axis=0).max(initial=0) <= tol * values[0]
 
 
 def _orthonormal(B, scale=None):
