@@ -585,12 +585,12 @@ def stored_rows(X: Data) -> StoredRows | None:
     if isinstance(X, Matrix) and X.is_sparse:
         return StoredRows(X.X, np.zeros(X.n_features))
     below = stored_rows(X.X) if isinstance(X, Centered | Scaled) else None
-    if below is None:
-        return None
-    if isinstance(X, Centered):
+    if below is not None and isinstance(X, Centered):
         return below._replace(shift=below.shift + X.mean)
-    scaled = below.array @ sparse.diags_array(X.factors)
-    return StoredRows(scaled, below.shift * X.factors)
+    if below is not None and isinstance(X, Scaled):
+        scaled = below.array @ sparse.diags_array(X.factors)
+        return StoredRows(scaled, below.shift * X.factors)
+    return None
 
 
 def _short_dual_gram(X):
