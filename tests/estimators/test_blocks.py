@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
 
@@ -312,8 +312,8 @@ def test_parts_of_sppca_are_the_fit_to_all_rows(rows, kind):
     outputs = {"classes": late, "numbers": numbers, "labels": signs, "one number": numbers[:, 0]}
     t, w = outputs.get(kind), rng.uniform(0.5, 2, 300)
     settings = {"supervision": "likelihood", "tol": 1e-12, "max_iter": 2000}
-    if kind == "classes":
-        settings["noise"] = 1.0  # two components explain three classes wholly
+    if kind in ("classes", "numbers"):
+        settings["noise"] = 1.0  # two components may explain two outputs wholly
     whole, parts = SPPCA(2, **settings).fit(X, t, sample_weight=w), SPPCA(2, **settings)
     for part in np.array_split(np.arange(300), 7):
         parts.partial_fit(X[part], None if t is None else t[part], sample_weight=w[part])
@@ -325,7 +325,8 @@ def test_parts_of_sppca_are_the_fit_to_all_rows(rows, kind):
     if kind == "classes":
         assert parts.classes_.tolist() == [0, 1, 2]
         assert parts.class_head_ is None
-        assert np.mean(parts.predict(X) == whole.predict(X)) > 0.9
+        whole.class_head_ = None
+        assert_array_equal(parts.predict(X), whole.predict(X))
 
 
 def test_partial_fit_of_sppca_says_what_it_cannot(rows):

@@ -206,6 +206,22 @@ def test_gaps_and_means_take_one_pass_together(rng, monkeypatch):
     assert not Matrix(sparse.csr_array(np.eye(3))).has_gaps
 
 
+@pytest.mark.parametrize("offset", [0.0, 1.0, 1e6])
+def test_products_of_sparse_rows_with_each_other_are_those_of_dense_ones(offset, rng):
+    dense = np.where(rng.random((20, 90)) < 0.1, rng.standard_normal((20, 90)), 0.0)
+    dense[:, 0] = offset + rng.standard_normal(20)
+    X = data.center(Matrix(sparse.csr_array(dense)))[1].scaled(rng.uniform(0.5, 2, 90))
+    expected = X.as_array() @ X.as_array().T
+    assert_allclose(X.dual_gram(), expected, atol=1e-9 * np.trace(expected))
+
+
+def test_products_of_sparse_rows_with_each_other_make_no_dense_columns(rng, monkeypatch):
+    X = data.center(Matrix(sparse.random_array((20, 900), density=0.01, rng=rng)))[1]
+    monkeypatch.setattr(data.Data, "_sliced_dual_gram", None)
+    assert_allclose(X.dual_gram(), X.as_array() @ X.as_array().T, atol=1e-12)
+    assert data.stored_rows(X.weighted(np.ones(20))) is None
+
+
 @pytest.mark.parametrize("kind", ["array", "sparse", "blocks"])
 def test_large_blocks_are_the_rows_and_leave_what_is_stored(X, kind):
     stored = X.copy()
