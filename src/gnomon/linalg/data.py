@@ -523,8 +523,9 @@ def column_sums(X) -> np.ndarray:
             blocks = (part[own].astype(float, copy=False) for own in row_slices(sizes))
             return _sum((block.sum(axis=0) for block in blocks), d, float)
 
-    runs = list(slices(n, max(1, RUN_ENTRIES // max(d, 1))))
-    return _sum(in_order(of_rows, runs, X.size), d, float)
+    if X.size <= RUN_ENTRIES:
+        return of_rows(slice(0, n))
+    return _sum(in_order(of_rows, list(slices(n, max(1, RUN_ENTRIES // d))), X.size), d, float)
 
 
 def squared_deviations(n, squares, sums, mean) -> float | None:
