@@ -1,15 +1,21 @@
 """Run the tests again and again with other seeds and in other orders, and count what ever fails.
 
-    python benchmarks/repeats.py --runs 20           to results/repeats.json
+    python benchmarks/repeats.py --runs 20           20 more runs, to results/repeats.json
     python benchmarks/repeats.py --runs 20 models    the tests of one folder or file
+    python benchmarks/repeats.py --again             every test that ever failed, alone
 
 In each run hypothesis draws other data, which the push suite holds fixed; names have other hashes;
 files, and the tests in each, come in another order. Every generator that is made from a whole
 number, in a test or in the library, draws other numbers too, except with ``--same-seeds``; fits
 without a random state have other draws in every run anyway.
+
+The record has a part for each state of the code, in order, and is written after every run: seeds go
+on from the last one of these tests, so that twenty runs may be made in pieces. A test that failed
+holds again after twenty runs of a later state without a failure.
 """
 
 import argparse
+import hashlib
 import json
 import os
 import random
@@ -23,6 +29,7 @@ import pytest
 
 SCRIPT = Path(__file__).resolve()
 ROOT = SCRIPT.parents[1]
+RUN = "REPEATS_RUN"  # tells processes that a test spawns which seeds they have
 FOLDERS = ("linalg", "stats", "inference", "models", "estimators", "displays", "tools")
 
 
@@ -44,12 +51,15 @@ def other_seeds(run):
 class Other:
     """A plugin of pytest: another order, other data of hypothesis, and the names of what failed."""
 
-    def __init__(self, seed):
-        self.seed, self.failed, self.count = seed, set(), 0
+    def __init__(self, seed, only):
+        self.seed, self.only, self.failed, self.ran = seed, only, set(), set()
 
     def pytest_collection_modifyitems(self, items):
         from hypothesis import settings
 
+        if self.only:  # with the parameters of each, or of all
+            names = [(item.nodeid, item.nodeid.split("[")[0]) for item in items]
+            items[:] = [i for i, own in zip(items, names, strict=True) if self.only & {*own}]
         chance, files = random.Random(self.seed), {}  # noqa: S311  no secret
         for item in items:
             files.setdefault(item.nodeid.split("::")[0], []).append(item)
@@ -62,69 +72,115 @@ class Other:
         items[:] = [item for group in groups for item in group]
 
     def pytest_runtest_logreport(self, report):
-        self.count += report.when == "call"
+        if report.when == "call":
+            self.ran.add(report.nodeid)
         if report.failed:
             self.failed.add(report.nodeid)
 
 
-def run_once(seed, paths, out, same_seeds):
-    """One run in this process; its outcome goes to a file."""
-    plugin = Other(seed)
-    options = ["-q", "--tb=line", "-p", "no:cacheprovider", f"--hypothesis-seed={seed}"]
+def run_once(seed, names, out, same_seeds):
+    """One run of folders, files or single tests in this process; its outcome goes to a file."""
+    only = {name for name in names if "::" in name}
+    plugin = Other(seed, only)
+    options = ["-q", "--tb=short", "-p", "no:cacheprovider", f"--hypothesis-seed={seed}"]
+    os.environ.update({} if same_seeds else {RUN: str(seed)})
     with nullcontext() if same_seeds else other_seeds(seed):
-        pytest.main([*options, *paths], plugins=[plugin])
-    Path(out).write_text(json.dumps({"failed": sorted(plugin.failed), "count": plugin.count}))
+        pytest.main([*options, *sorted({n.split("::")[0] for n in names})], plugins=[plugin])
+    found = {"failed": sorted(plugin.failed), "ran": sorted(plugin.ran)}
+    Path(out).write_text(json.dumps(found))
 
 
-def repeat(paths, seeds, out, same_seeds) -> tuple[list[str], int]:
-    """What failed in any run, each in a process of its own, and how many tests a run has."""
-    failed, count = {}, 0
-    for seed in seeds:
-        command = [sys.executable, str(SCRIPT), "--once", str(seed), "--out", str(out), *paths]
-        command += ["--same-seeds"] if same_seeds else []
-        out.unlink(missing_ok=True)
-        environment = os.environ | {"PYTHONHASHSEED": str(seed)}
-        subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, check=False)
-        found = json.loads(out.read_text())
-        count = found["count"]
-        for name in found["failed"]:
-            failed[name] = failed.get(name, 0) + 1
-        print(seed, count, found["failed"], flush=True)
-    return [f"{name} ({times})" for name, times in sorted(failed.items())], count
+def run_apart(seed, names, out, same_seeds):
+    """One run in a process of its own, which says what it says to a file beside the outcome."""
+    command = [sys.executable, str(SCRIPT), "--once", str(seed), "--out", str(out), *names]
+    command += ["--same-seeds"] if same_seeds else []
+    out.unlink(missing_ok=True)
+    environment = os.environ | {"PYTHONHASHSEED": str(seed)}
+    with out.with_suffix(f".{seed}.log").open("w") as said:
+        subprocess.run(command, cwd=ROOT, env=environment, stdout=said, check=False)
+    return json.loads(out.read_text())
 
 
 def main():
-    """Repeat the tests of some folders, each noted when its runs are done."""
+    """Repeat the tests of some folders, each run noted when it is done."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folders", nargs="*", default=FOLDERS)
+    parser.add_argument("folders", nargs="*", default=FOLDERS, help="or files, or single tests")
     parser.add_argument("--runs", type=int, default=20)
-    parser.add_argument("--first", type=int, default=1, help="seed of the first run")
+    parser.add_argument("--first", type=int, help="seed of the first run")
     parser.add_argument("--same-seeds", action="store_true", help="tests keep theirs")
+    parser.add_argument("--again", action="store_true", help="what failed in these folders, alone")
     parser.add_argument("--once", type=int)
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "repeats.json")
     options = parser.parse_args()
     if options.once is not None:
         return run_once(options.once, options.folders, options.out, options.same_seeds)
     options.out.parent.mkdir(exist_ok=True)
-    seeds = range(options.first, options.first + options.runs)
     for folder in options.folders:
-        found = repeat([f"tests/{folder}"], seeds, options.out, options.same_seeds)
-        note(folder, options, *found)
+        names = ever_failed(folder) if options.again else [f"tests/{folder}"]
+        repeat(folder, names, options) if names else None
 
 
-def note(what, options, failed, count):
-    """Keep what was found of some tests beside what is known of others."""
+def repeat(folder, names, options):
+    """Runs with seeds that these tests have not had."""
+    what = f"{folder}: what ever failed" if options.again else folder
+    first = next_seed(folder) if options.first is None else options.first
+    seeds = "of hypothesis" if options.same_seeds else "all"
+    for seed in range(first, first + options.runs):
+        state = state_of_the_code(folder)
+        found = run_apart(seed, names, options.out, options.same_seeds)
+        print(seed, len(found["ran"]), found["failed"], flush=True)
+        key = {"what": what, "seeds": seeds, "code": state}
+        note(key, seed, found, names if options.again else None)
+
+
+def state_of_the_code(folder):
+    """A short name of what the library and these tests are now."""
+    tests = ROOT / "tests" / folder.split("::")[0]
+    found = [*(ROOT / "src").rglob("*.py"), *tests.rglob("*.py"), ROOT / "tests" / "conftest.py"]
+    files = sorted([*found, tests] if tests.is_file() else found)
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
+
+
+def read_record():
+    """What is known so far, oldest first."""
+    path = ROOT / "benchmarks" / "results" / "repeats.json"
+    return json.loads(path.read_text()) if path.exists() else {"parts": []}
+
+
+def ever_failed(folder):
+    """Tests of a folder that failed in any run, as the record has them."""
+    failed = {name for part in read_record()["parts"] for name in part["failed"]}
+    return sorted(name for name in failed if name.startswith(f"tests/{folder}"))
+
+
+def next_seed(folder):
+    """One more than any seed that tests of this folder had."""
+    parts = [part for part in read_record()["parts"] if part["what"].startswith(folder)]
+    return 1 + max((part["last_seed"] for part in parts), default=0)
+
+
+def note(key, seed, found, names):
+    """Add a run to those of the same tests and the same code."""
     import measure
 
+    record = read_record()
+    same = [part for part in record["parts"] if key.items() <= part.items()]
+    if not same:
+        same = [key | {"runs": 0, "tests": 0, "last_seed": 0, "failed": {}}]
+        record["parts"] += same
+    part = same[-1]
+    part |= {"runs": part["runs"] + 1, "tests": len(found["ran"]), "last_seed": seed}
+    if names is not None:
+        part |= {"names": found["ran"], "gone": sorted(set(names) - set(found["ran"]))}
+    for name in found["failed"]:
+        part["failed"][name] = part["failed"].get(name, 0) + 1
+    record["machine"] = measure.machine()
     path = measure.RESULTS / "repeats.json"
-    record = json.loads(path.read_text()) if path.exists() else {"parts": []}
-    parts = {part["what"]: part for part in record["parts"]}
-    seeds = "of hypothesis" if options.same_seeds else "all"
-    parts[what] = {"what": what, "seeds": seeds, "runs": options.runs, "tests": count}
-    parts[what]["failed"] = failed
-    record = {"machine": measure.machine(), "parts": [parts[key] for key in sorted(parts)]}
     path.write_text(json.dumps(record, indent=1) + "\n")
 
 
+if __name__ == "__mp_main__" and RUN in os.environ:
+    spawned = other_seeds(int(os.environ[RUN]))
+    spawned.__enter__()
 if __name__ == "__main__":
     main()

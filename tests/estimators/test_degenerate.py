@@ -14,6 +14,8 @@ SUPERVISED = [n for n in DEFAULTS if hasattr(DEFAULTS[n], "predict")]
 OF_CLASSES = [n for n in SUPERVISED if not is_regressor(DEFAULTS[n])]
 LEARNS_WITHOUT_LABELS = ("SPPCA", "KernelSPPCA")
 PRIOR_OF_EACH_WEIGHT = ("BSDR", "BSDRRegressor", "MultinomialProbit")
+# DCAGM has maxima within .05 of each other, of which either fit may find another.
+NEAR = dict.fromkeys(PRIOR_OF_EACH_WEIGHT, 0.2) | {"DCAGM": 0.1}
 
 
 def fitted(name, data, known=None):
@@ -24,8 +26,8 @@ def fitted(name, data, known=None):
 @pytest.mark.parametrize("name", DEFAULTS)
 def test_columns_that_occur_twice_do_not_turn_the_map(name):
     """They may stretch it; with a prior of each weight two weights are more than one of the sum."""
-    twice, near = np.hstack([X, X]), 0.2 if name in PRIOR_OF_EACH_WEIGHT else 0.02
-    assert gap(span(fitted(name, twice), twice), span(fitted(name, X), X)) < near
+    twice = np.hstack([X, X])
+    assert gap(span(fitted(name, twice), twice), span(fitted(name, X), X)) < NEAR.get(name, 0.02)
 
 
 @pytest.mark.parametrize("name", DEFAULTS)

@@ -68,10 +68,12 @@ def test_classes_are_found_better_than_with_column_means(planted, name):
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_gaps_make_predictions_less_sure(planted, name):
-    X, holed, y, _ = planted
+    X, _, y, _ = planted
     model = clone(CLASSIFIERS[name]).fit(X, y)
-    rows = np.isnan(holed).sum(axis=1) > 5
-    sure, less = model.predict_proba(X[rows]), model.predict_proba(holed[rows])
+    # Two columns of rank three: the class is open. With a third of the columns gone, rank three
+    # is known nearly as well as before, and a mean may fall on either side.
+    few = np.where(np.arange(D) < 2, X, np.nan)
+    sure, less = model.predict_proba(X), model.predict_proba(few)
     assert less.max(axis=1).mean() < sure.max(axis=1).mean() - 0.01
     assert_allclose(less.sum(axis=1), 1)
 

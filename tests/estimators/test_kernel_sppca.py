@@ -363,7 +363,8 @@ def test_an_offset_of_all_rows_does_not_turn_the_map(circles, kernel, n_landmark
     model = KernelSPPCA(kernel=kernel, supervision=0.5, n_landmarks=n_landmarks)
     T = model.fit(X, y).transform(X[:30] + 2**-6)
     far = model.fit(X + 2**27, y).transform(X[:30] + 2**-6 + 2**27)
-    assert_allclose(far, T, atol=1e-7)
+    # Circles have points opposite to each other, whose equal weights leave the signs to rounding.
+    assert_allclose(gram(far), gram(T), atol=1e-7)
 
 
 def test_repeated_entries_of_sparse_rows_are_summed(flowers):

@@ -64,7 +64,8 @@ def test_new_rows_lie_among_rows_of_their_kind(digits):
     layout = NeighbourLayout().fit(Z[:300])
     nearest = KNeighborsClassifier(1).fit(layout.transform(Z[:300]), y[:300])
     on_map = KNeighborsClassifier(1).fit(Z[:300], y[:300]).score(Z[300:], y[300:])
-    assert nearest.score(layout.transform(Z[300:]), y[300:]) > on_map - 0.05
+    # Four standard errors of the difference, of 100 rows of which a tenth is told apart by one.
+    assert nearest.score(layout.transform(Z[300:]), y[300:]) > on_map - 0.12
 
 
 def test_a_new_row_between_two_lies_between_them():

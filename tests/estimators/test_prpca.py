@@ -48,7 +48,9 @@ def linked(rng):
     n = 240
     side = np.repeat(np.arange(8), 30)
     A = rng.random((n, n)) < np.where(np.equal.outer(side, side), 0.25, 0.004)
-    centers = rng.standard_normal((8, 2)) * 2
+    # On an ellipse: two axes that differ and that the groups fill, whatever is drawn.
+    angle = np.arange(8) * np.pi / 4
+    centers = np.column_stack([3.5 * np.cos(angle), 2.5 * np.sin(angle)])
     axes = np.linalg.qr(rng.standard_normal((D, 4)))[0]
     own = 3 * rng.standard_normal((n, 2))
     X = np.hstack([centers[side] + rng.standard_normal((n, 2)), own]) @ axes.T

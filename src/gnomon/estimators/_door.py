@@ -189,8 +189,9 @@ def _read_gaps(estimator, X, fitting, allow_nan):
     raise ValueError(
         f"X has missing values and {count(X.shape[0] * X.shape[1], 'entry', 'entries')} in blocks, "
         f"{KEPT_ENTRIES:,} of which are kept in memory; with more, missing values are accepted in "
-        "fit by all models but PRPCA, PPCA without a number of components and SPPCA with a probit "
-        "likelihood, and after it by gnomon.transform_blocks. Fill them by impute of PPCA"
+        "fit by all models but PRPCA, PPCA with a prior and SPPCA with a probit likelihood, and "
+        "after it by gnomon.transform_blocks. Fit PPCA to these rows, fill each block by its impute "
+        "and give the filled blocks to gnomon.from_loaders"
     )
 
 

@@ -217,6 +217,10 @@ def above_rounding(values, dtype=float, n_terms=0) -> np.ndarray:
 
 def fix_signs(vectors) -> np.ndarray:
     """Columns with the entry of largest size made positive."""
+    return vectors * column_signs(vectors)
+
+
+def column_signs(vectors) -> np.ndarray:
+    """The sign of each column's entry of largest size, one where all are zero."""
     largest = np.argmax(np.abs(vectors), axis=0)
-    signs = np.sign(vectors[largest, np.arange(vectors.shape[1])])
-    return vectors * np.where(signs == 0, 1.0, signs)
+    return np.where(vectors[largest, np.arange(vectors.shape[1])] < 0, -1.0, 1.0)

@@ -69,7 +69,9 @@ def linked(rng):
     together = np.equal.outer(side, side)
     upper = np.triu(rng.random(together.shape) < np.where(together, 0.25, 0.004), 1)
     axes = np.linalg.qr(rng.standard_normal((8, 4)))[0]
-    shared = 2 * rng.standard_normal((6, 2))[side] + rng.standard_normal((len(side), 2))
+    angle = np.arange(6) * np.pi / 3  # groups as far apart on either axis, whatever is drawn
+    centres = 3 * np.column_stack([np.cos(angle), np.sin(angle)])
+    shared = centres[side] + rng.standard_normal((len(side), 2))
     Z = np.hstack([shared, 3 * rng.standard_normal((len(side), 2))])
     X = Z @ axes.T + 0.5 * rng.standard_normal((len(side), 8)) + 5
     return X, sparse.csr_array((upper + upper.T).astype(float))

@@ -169,11 +169,13 @@ def test_a_precision_of_ones_own_is_used_as_that_of_links(linked):
 
 def test_learnt_rows_with_gaps_end_near_those_of_complete_rows(linked):
     X, A = linked
-    found = fit(Problem(remove_entries(X, 0.1), A), settings("learnt"), iterate)
+    # With a tolerance both end at their maxima, and not where entries left out ask to stop.
+    maximum = settings("learnt", tol=1e-4)
+    found = fit(Problem(remove_entries(X, 0.1), A), maximum, iterate)
     full = fit(Problem(X, A), settings("learnt", tol=1e-7), iterate)
     gap = [found.state.U[:, :2] @ found.state.U[:, :2].T for found in (found, full)]
     assert found.links_used
-    assert np.linalg.norm(gap[0] - gap[1], 2) < 0.2
+    assert np.linalg.norm(gap[0] - gap[1], 2) < 0.1
     assert np.diff(found.run.objective).min() > -1e-3 * len(X)
     assert found.coordinates.shape == (len(X), 4)
 

@@ -15,8 +15,10 @@ n, d, c, q = 220, 90, 2, 3
 
 @pytest.fixture
 def problem(rng):
-    X = rng.poisson(0.3, size=(n, d)) * (1 + 3 * rng.random((n, 1)) * (np.arange(d) < 20))
-    Y = X[:, :c] + 0.5 * rng.normal(size=(n, c))
+    """Counts in three groups of columns, each with a rate of its own in every row, and others."""
+    rates = np.hstack([rng.gamma(0.5, size=(n, q)), np.full((n, 1), 0.3)])
+    X = rng.poisson(rates[:, np.minimum(np.arange(d) // 20, q)]).astype(float)
+    Y = rates[:, :c] + 0.5 * rng.normal(size=(n, c))
     observed = rng.random((n, c)) < 0.3
     return Problem(sparse.csr_array(X), np.where(observed, Y, 0.0), observed)
 
@@ -61,12 +63,15 @@ def test_single_precision_on_the_way_leaves_an_exact_answer(problem):
     assert abs(rough.small.objective - run.objective[-1]) < 1e-6 * n * d
 
 
-def test_all_rows_labelled_start_from_the_closed_form(problem):
-    complete = problem._replace(
-        observed=np.ones_like(problem.observed), Y=problem.X[:, :c].toarray()
-    )
+@pytest.mark.parametrize("draw", range(4))
+def test_all_rows_labelled_start_from_the_closed_form_in_every_basis(draw):
+    """Outputs are columns of X: from PPCA a maximum is found that leaves them to the noise."""
+    rng = np.random.default_rng(draw)
+    X = rng.poisson(0.3, size=(n, d)) * (1 + 3 * rng.random((n, 1)) * (np.arange(d) < 20))
+    complete = Problem(sparse.csr_array(X), X[:, :c].astype(float), np.ones((n, c), dtype=bool))
     found, _, run, _ = by_products(complete)
-    assert_allclose(found.small.objective, run.objective[-1], rtol=1e-9)
+    # Two maxima may be as high but for a nat; from PPCA some of four samples end 25 lower.
+    assert_allclose(found.small.objective, run.objective[-1], rtol=1e-4)
 
 
 @pytest.mark.parametrize(("tol", "rounded"), [(1e-7, True), (1e-11, False)])

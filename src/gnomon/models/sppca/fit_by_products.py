@@ -95,7 +95,7 @@ def _solve_small(reduced, small):
 
 
 def _start(reduced, model):
-    """A step from the better of PPCA inside the basis and the last answer."""
+    """A step from the better of a new start inside the basis and the last answer."""
     last = reduced.last
     if reduced.rotation is not None:
         last = last._replace(W=reduced.rotation.T @ last.W)
@@ -110,7 +110,7 @@ def _gaussian(reduced, *, stats, q, noise, tol) -> Small:
     rows = stats.outputs._replace(T=T)
     stats = stats._replace(g=reduced.energies, outputs=shrunk(rows))
     return Small(
-        em.init(stats, q, noise),
+        em.first(stats, q, noise),
         partial(em.em_step, stats=stats, noise=noise),
         partial(em.maximise, stats, q, noise, tol=tol),
         partial(_answer, noise=noise, stats=stats, rows=rows),
