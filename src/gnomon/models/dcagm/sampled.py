@@ -20,6 +20,7 @@ from gnomon.inference.loop import Method, Run, iterate, keep_best
 from gnomon.linalg.blocks import KEPT_ENTRIES
 from gnomon.linalg.data import Data, Matrix, Weighted, placed
 from gnomon.models.dcagm.alternation import (
+    N_EM,
     SHRINKAGE,
     Model,
     State,
@@ -60,14 +61,17 @@ NOTICED = 0.2
 # Rows that a thread works on at a time: what Python does between products holds up other threads,
 # so fewer and larger ones, of which 1,000,000 rows take .35 s with two threads, not .5.
 SHARED_ROWS = 2**14
-# Steps on the sample in a round, and those of EM after each. With five of EM, as the alternation
-# has, Gaussians of a class drift along what the sample does not tell, and J of all rows falls.
+# Steps on the sample in a round, and those of EM after each, where labels are few: with five of EM,
+# as the alternation has, Gaussians of a class drift along what the sample does not tell, and J of
+# all rows falls.
 ROUND_STEPS, ROUND_EM = 4, 1
 # Rounds on the largest sample, and on all rows, a read each: on 1,000,000 x 200 rows with 1000
 # labels J ends at -112,278, and after six rounds without the former, in 1.5 times the time, at
 # -112,276; and those in which the best J must rise by more than tol: as many steps as the patience
 # of the alternation.
 SAMPLE_ROUNDS, MOST_ROUNDS, ROUND_PATIENCE = 8, 5, 2
+# Rounds on all rows where labels are many, after none on a larger sample.
+ALONE_ROUNDS = 6
 
 
 class Nested(NamedTuple):
@@ -133,16 +137,18 @@ def solve(nested: Nested, first: State, sample: Sample, model, loop, *, max_iter
     rows = arrange(nested.part)
     state = first._replace(Z=rows.project(first.P))
     limits = {"tol": tol, "patience": ROUND_PATIENCE}
+    most, n_em = ALONE_ROUNDS, N_EM
     if nested.most is not nested.part:
-        led = _rounds(rows, state, nested.most, model)
+        most, n_em = MOST_ROUNDS, ROUND_EM
+        led = _rounds(rows, state, nested.most, model, n_em)
         state = iterate(led, max_iter=SAMPLE_ROUNDS, **limits).state
-    return loop(_rounds(rows, state, sample, model), max_iter=min(max_iter, MOST_ROUNDS), **limits)
+    return loop(_rounds(rows, state, sample, model, n_em), max_iter=min(max_iter, most), **limits)
 
 
-def _rounds(rows: Rows, state: State, sample: Sample, model: Model) -> Method:
+def _rounds(rows: Rows, state: State, sample: Sample, model: Model, n_em: int) -> Method:
     """Rounds of steps on some rows that are held to a sample that these are of."""
     S = covariance(sample)
-    advance = partial(_round, rows=rows, S=S, sample=sample, model=model)
+    advance = partial(_round, rows=rows, S=S, sample=sample, model=model, n_em=n_em)
     return keep_best(Method(_rescaled(state, S), advance))
 
 
@@ -160,12 +166,12 @@ def _rescaled(state, S):
     return state._replace(P=P @ T, Z=state.Z @ T, mixture=moved(state.mixture, T))
 
 
-def _round(state: State, rows: Rows, S, sample: Sample, model: Model):
+def _round(state: State, rows: Rows, S, sample: Sample, model: Model, n_em: int):
     """Steps on the sample held to all rows as they are at a state; and J of all rows there."""
     whole = sums_of_all(sample, S, state, model)
     begin = state._replace(gradient=np.zeros((0, 0)), direction=np.zeros((0, 0)))
     held = rows._replace(others=_others(whole, rows, S, begin, model))
-    method = Method(begin, partial(step, rows=held, model=model, n_em=ROUND_EM))
+    method = Method(begin, partial(step, rows=held, model=model, n_em=n_em))
     try:
         found = iterate(method, max_iter=ROUND_STEPS, tol=-1.0).state
         whiten(found.mixture)  # What the last step led to has been used by none yet.
