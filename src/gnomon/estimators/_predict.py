@@ -221,7 +221,7 @@ def says_something(X, labels, weights, by_column) -> bool:
     if not len(rows):
         return True
     own = weights[rows]
-    K = standardize(as_data(take_rows(X, rows)), own, by_column=by_column).data
+    K = standardize(as_data(X).rows(rows), own, by_column=by_column).data
     numbers = np.unique(labels[rows], return_inverse=True)[1]
     Y = contrasts(numbers.max() + 1)[numbers]
     known = Outputs(Y, np.ones(Y.shape, dtype=bool), numbers)
