@@ -61,7 +61,7 @@ def quality(model, X, y, X_test, y_test):
 def measured(X, y, q, noise, split):
     """Means over the folds of the training rows."""
     rows = drawn(y, np.random.default_rng(split))
-    model = BSDR(q, latent_noise=noise, n_init=1, random_state=split)
+    model = BSDR(q, latent_noise=noise, n_init=1, proba="plug-in", random_state=split)
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=split).split(rows, y[rows])
     inside = [
         quality(model.fit(X[rows[a]], y[rows[a]]), X[rows[a]], y[rows[a]], X[rows[b]], y[rows[b]])

@@ -5,15 +5,17 @@ loss and calibration error (ten bins) are those of `predict_proba`; the peer is 
 logistic regression on 20 standardised principal components.
 
     python benchmarks/calibration.py --repeats 10 --groups main other
-    python benchmarks/calibration.py --repeats 5 --dcagm
+    python benchmarks/calibration.py --repeats 5 --of dcagm
+    python benchmarks/calibration.py --repeats 5 --of bsdr
     python benchmarks/calibration.py --heads --repeats 2
     python benchmarks/calibration.py --doubt --repeats 4
     python benchmarks/calibration.py --curves --repeats 2
     python benchmarks/calibration.py --noise --repeats 20
 
-The third tries other penalties of the head, and heads on maps of other sizes; the fourth other
-shares of the class shares in the probabilities; the fifth keeps reliability curves: how often the
-predicted class is right, by how sure the prediction is; the last has random labels of pure noise.
+Two are of models that take longer. Then other penalties of the head are tried, and heads on maps of
+other sizes; other shares of the class shares in the probabilities; reliability curves are kept: how
+often the predicted class is right, by how sure the prediction is; the last has random labels of
+pure noise.
 """
 
 import argparse
@@ -39,7 +41,12 @@ COMPONENTS = 10
 # Sets on which other heads are tried: all but the two of thousands of rows.
 HEADS_ON = [name for name in sets.MAIN if name not in ("tdt2", "usps")]
 SPPCA_ALONE = ("SPPCA",)
-USUAL = ("SPPCA", "KernelSPPCA", "PCA + logistic")
+# Models of a table, by the end of its name.
+TABLES = {
+    "": ("SPPCA", "KernelSPPCA", "PCA + logistic"),
+    "_dcagm": ("DCAGM", "PCA + logistic"),
+    "_bsdr": ("BSDR", "BSDR, plug-in", "PCA + logistic"),
+}
 # Labelled rows that the class shares count as, and small sets on which these are tried.
 WORTHS = (0.0, 0.5, 2.0)
 DOUBT_ON = "yale tumors11 digits wine breast lung ionosphere vowel".split()
@@ -53,6 +60,7 @@ OF_NOISE = {
     "DCAGM": lambda: DCAGM(5),
     "SPPCA": lambda: SPPCA(5),
     "BSDR": lambda: LabelledOnly(BSDR(5, random_state=0)),
+    "BSDR, plug-in": lambda: LabelledOnly(BSDR(5, proba="plug-in", random_state=0)),
     "MultinomialProbit": lambda: LabelledOnly(MultinomialProbit()),
 }
 
@@ -63,7 +71,7 @@ def main():
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--heads", action="store_true", help="other heads instead")
     parser.add_argument("--doubt", action="store_true", help="other class shares instead")
-    parser.add_argument("--dcagm", action="store_true", help="DCAGM, which takes longer, instead")
+    parser.add_argument("--of", choices=("dcagm", "bsdr"), help="models that take longer instead")
     parser.add_argument("--curves", action="store_true", help="reliability curves instead")
     parser.add_argument("--noise", action="store_true", help="random labels instead")
     parser.add_argument("--first", type=int, default=700, help="seed of the first repeat")
@@ -162,7 +170,8 @@ def of_noise(model, n_columns, n_classes, labels, seed):
         warnings.simplefilter("ignore")
         model.fit(X[:200], draw(y[:200], labels, rng))
         loss = figures(model.predict_proba(X[200:]), model.classes_, y[200:])[1]
-    return getattr(model, "class_doubt_", 0.0) != _predict.NOTHING_FOUND, loss - np.log(n_classes)
+    said = getattr(getattr(model, "estimator_", model), "class_doubt_", 0.0)
+    return said != _predict.NOTHING_FOUND, loss - np.log(n_classes)
 
 
 def run_curves(options):
@@ -195,7 +204,8 @@ def curve(model, X, y, labels, seed):
 
 
 def run_group(group, options):
-    wanted = ("DCAGM", "PCA + logistic") if options.dcagm else USUAL
+    end = f"_{options.of}" if options.of else ""
+    wanted = TABLES[end]
     cells = {}
     for name in GROUPS[group]:
         X, y, _ = sets.read(name)
@@ -211,7 +221,7 @@ def run_group(group, options):
         for m in range(len(wanted))
     ]
     measure.write(
-        f"calibration_{group}{'_dcagm' if options.dcagm else ''}",
+        f"calibration_{group}{end}",
         f"Accuracy / log loss / calibration error on unseen rows, {group} sets",
         ["set, labels a class", *wanted],
         rows,
@@ -235,6 +245,8 @@ def models(shape):
         "KernelSPPCA": KernelSPPCA(q, random_state=0),
         "PCA + logistic": peer,
         "DCAGM": DCAGM(min(q, 5)),
+        "BSDR": LabelledOnly(BSDR(q, random_state=0)),
+        "BSDR, plug-in": LabelledOnly(BSDR(q, proba="plug-in", random_state=0)),
     }
 
 

@@ -39,8 +39,8 @@ LIMITS = {
     # that whether labelled rows left out are found at all. With the question whether labels
     # are few for the columns.
     "DCAGM": 22,
-    # With the same question of rows.
-    "BSDR": 17,
+    # With the same question of rows, and with the head that tells classes as for DCAGM.
+    "BSDR": 22,
     "BSDR by Gibbs sampling": 18,
     "gnomon fit": 41,
 }

@@ -43,7 +43,8 @@ BASELINES = {
 # The paper takes 10 000 draws of one chain.
 GIBBS = {"inference": "gibbs", "n_chains": 2, "n_draws": 400, "n_warmup": 200}
 # The paper's model, and the same with the noise of z in the demonstration of its author's program.
-PAPER, DEMONSTRATION = {"latent_noise": 1.0}, {"latent_noise": 0.1}
+PAPER = {"latent_noise": 1.0, "proba": "plug-in"}
+DEMONSTRATION = PAPER | {"latent_noise": 0.1}
 BSDRS = {"BSDR": PAPER, "BSDR, noise 0.1": DEMONSTRATION}
 SMALL = {
     "BSDR variational": PAPER,

@@ -6,12 +6,14 @@ from functools import partial
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 from sklearn.base import clone
 
 from gnomon import (
     BSDR,
     DCAGM,
     PPCA,
+    PRPCA,
     SPPCA,
     BSDRRegressor,
     KernelSPPCA,
@@ -25,6 +27,7 @@ from gnomon.models import kernel
 from gnomon.models.bsdr import sampled as of_bsdr
 from gnomon.models.dcagm import sampled as of_dcagm
 from gnomon.models.gaussian import filling, patterns
+from gnomon.models.gaussian import fit as of_ppca
 
 MODELS = {
     "PPCA": PPCA(2),
@@ -143,6 +146,21 @@ def test_bsdr_of_rows_that_are_read_anew_reads_them_few_times(kind, where, monke
     assert_allclose(ours, theirs, atol=0.1 * np.abs(theirs).max())
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_bsdr_in_blocks_is_that_of_the_array_in_either_precision(kind, dtype, monkeypatch):
+    X, y, model = many_rows(kind)
+    X, model = X.astype(dtype), model.set_params(max_iter=20)
+    for module in (storage, of_bsdr):
+        monkeypatch.setattr(module, "KEPT_ENTRIES", 3600)
+    parts = [partial(np.copy, part) for part in np.split(X, [1, 300, 1100])]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found, expected = (clone(model).fit(rows, y) for rows in (from_loaders(parts), X))
+    assert_allclose(found.objective_[-1], expected.objective_[-1], rtol=1e-12)
+    assert_allclose(found.components_, expected.components_, atol=1e-7)
+
+
 @pytest.mark.parametrize("name", ["PPCA", "likelihood"])
 @pytest.mark.parametrize("cuts", CUTS)
 def test_gaps_in_blocks_that_are_read_anew(rows, name, cuts, monkeypatch):
@@ -184,6 +202,50 @@ def with_gaps(rows, monkeypatch):
     monkeypatch.setattr(patterns, "KEPT_ENTRIES", 600)
     monkeypatch.setattr(patterns, "PART_ROWS", 50)
     return X, from_loaders([partial(np.copy, part) for part in np.split(X, [100, 170])])
+
+
+@pytest.mark.parametrize("asked", ["auto", 0.8])
+def test_components_of_rows_with_gaps_that_cannot_be_kept_are_chosen(rows, asked, monkeypatch):
+    X, _ = rows
+    X = np.where(np.random.default_rng(1).random(X.shape) < 0.1, np.nan, X)
+    expected = PPCA(asked).fit(X)
+    holed, blocks = with_gaps(rows[0], monkeypatch)
+    for given in (holed, blocks):
+        found = PPCA(asked).fit(given)
+        assert found.n_components_ == expected.n_components_
+        assert_allclose(found.get_covariance(), expected.get_covariance(), rtol=1e-6)
+    monkeypatch.setattr(of_ppca, "SIZE_ROWS", 100)
+    some, again = PPCA(asked).fit(blocks), PPCA(asked).fit(holed)
+    assert some.n_components_ == again.n_components_
+    assert_allclose(some.get_covariance(), again.get_covariance(), rtol=1e-9)
+
+
+def test_what_still_refuses_gaps_in_blocks_says_what_to_do(rows, monkeypatch):
+    _, blocks = with_gaps(rows[0], monkeypatch)
+    probit = SPPCA(2, supervision="likelihood", likelihood="probit")
+    for model in (probit, PPCA(2, prior="ard"), PRPCA(2)):
+        with pytest.raises(ValueError, match=r"X has missing values and 1,800.*by its impute"):
+            model.fit(blocks, rows[1])
+
+
+ELSEWHERE = MODELS | {"auto": PPCA("auto"), "strength": SPPCA(2, supervision=0.5)}
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+@pytest.mark.parametrize("kept", [True, False], ids=["kept", "fetched anew"])
+def test_gaps_of_rows_of_dask_are_those_of_blocks(rows, name, kept, monkeypatch):
+    da = pytest.importorskip("dask.array")
+    X = np.where(np.random.default_rng(1).random(rows[0].shape) < 0.1, np.nan, rows[0])
+    blocks = from_loaders([partial(np.copy, part) for part in np.split(X, [100, 170])])
+    if not kept:
+        _, blocks = with_gaps(rows[0], monkeypatch)
+    found, expected = clone(ELSEWHERE[name]), clone(ELSEWHERE[name])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found.fit(da.from_array(X, chunks=(70, 6)), rows[1])
+        expected.fit(blocks, rows[1])
+    theirs = expected.transform(rows[0])
+    assert_allclose(found.transform(rows[0]), theirs, atol=1e-6 * np.abs(theirs).max())
 
 
 FILL = {
@@ -239,13 +301,6 @@ def test_gaps_in_blocks_beside_links_and_chunks(rows, given, monkeypatch):
     assert_allclose(found.get_covariance(), expected.get_covariance(), rtol=1e-6)
 
 
-def test_gaps_of_rows_that_cannot_be_kept_are_refused_by_others(rows, monkeypatch):
-    _, blocks = with_gaps(rows[0], monkeypatch)
-    for model in (PPCA("auto"), SPPCA(2, supervision="likelihood", likelihood="probit")):
-        with pytest.raises(ValueError, match="X has missing values and 1,800 entries in blocks"):
-            model.fit(blocks, rows[1])
-
-
 @pytest.mark.parametrize("kind", ["classes", "numbers", "labels", "one number", "nothing"])
 def test_parts_of_sppca_are_the_fit_to_all_rows(rows, kind):
     X, y = rows
@@ -287,3 +342,38 @@ def test_partial_fit_of_sppca_says_what_it_cannot(rows):
         model.partial_fit(X, y)
     model.fit(X, y)
     assert not hasattr(model, "moments_")
+
+
+def on_disk(folder, values):
+    """A memory map of the values."""
+    path = folder / f"{len(list(folder.iterdir()))}.npy"
+    np.save(path, values)
+    return np.load(path, mmap_mode="r")
+
+
+def test_labels_weights_and_chunks_may_be_memory_maps(rows, tmp_path):
+    X, y = rows
+    known = y, np.linspace(0.5, 2, 300), np.where(y < 0, np.arange(300) // 2, -1)
+    mapped = [on_disk(tmp_path, values) for values in known]
+    blocks = from_loaders([partial(np.copy, part) for part in np.split(X, [100, 170])])
+    for model in (SPPCA(2), DCAGM(2, max_iter=5)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found, expected = (
+                clone(model).fit(data, of[0], sample_weight=of[1], chunks=of[2])
+                for data, of in ((blocks, mapped), (X, known))
+            )
+        assert_allclose(found.transform(X), expected.transform(X), atol=1e-8)
+
+
+def test_links_may_be_memory_maps(rows, tmp_path):
+    X, _ = rows
+    links = sparse.random_array(
+        (300, 300), density=0.02, rng=np.random.default_rng(2), format="csr"
+    )
+    links = sparse.csr_array(sparse.triu(links, 1) + sparse.triu(links, 1).T)
+    mapped = [on_disk(tmp_path, part) for part in (links.data, links.indices, links.indptr)]
+    blocks = from_loaders([partial(np.copy, part) for part in np.split(X, [100, 170])])
+    found = PRPCA(2).fit(blocks, links=sparse.csr_array(tuple(mapped), shape=links.shape))
+    expected = PRPCA(2).fit(X, links=links)
+    assert_allclose(found.components_, expected.components_, atol=1e-9)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine, make_circles
 from sklearn.decomposition import KernelPCA
@@ -15,9 +16,15 @@ from sklearn.feature_selection import SelectFromModel
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gnomon import BSDR
+from gnomon.estimators._predict import fit_head
 from gnomon.inference.callbacks import Checkpoint
+from gnomon.inference.loop import iterate
 from gnomon.linalg.blocks import Blocks
-from gnomon.linalg.data import Matrix
+from gnomon.linalg.data import Matrix, as_data
+from gnomon.models.bsdr.fit import Problem
+from gnomon.models.bsdr.fit import fit as bsdr_fit
+from gnomon.models.bsdr.held_out import held_out
+from gnomon.models.bsdr.outputs import ClassOutputs
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -270,7 +277,8 @@ def test_draws_of_few_labels_do_not_collapse():
     y = np.tile(np.arange(5), 30)
     X = 2.5 * np.eye(5, 10)[y] + rng.standard_normal((150, 10))
     settings = {"n_chains": 1, "n_draws": 50, "n_warmup": 50, "random_state": 0}
-    assert BSDR(4, random_state=0).fit(X[:10], y[:10]).score(X, y) < 0.3
+    plain = BSDR(4, proba="plug-in", random_state=0).fit(X[:10], y[:10])
+    assert plain.score(X, y) < 0.3
     assert BSDR(4, inference="gibbs", **settings).fit(X[:10], y[:10]).score(X, y) > 0.4
 
 
@@ -366,7 +374,8 @@ def test_constant_and_duplicate_columns_are_harmless(wine, constant, prior):
 def test_weight_priors_hold_the_classifier(wine):
     """A prior that is sure of large precisions leaves nothing of weights and biases."""
     X, y = wine
-    model = fit(X, np.minimum(y, 1), n_components=1, weight_prior=(1e8, 1.0), max_iter=5)
+    held = {"weight_prior": (1e8, 1.0), "proba": "plug-in"}
+    model = fit(X, np.minimum(y, 1), n_components=1, max_iter=5, **held)
     assert max(np.abs(model.weights_).max(), np.abs(model.bias_).max()) < 1e-3
     assert_allclose(model.predict_proba(X), 0.5, atol=1e-3)
 
@@ -375,8 +384,75 @@ def test_one_label_per_class_says_nothing_but_the_share_of_each():
     X, y = load_iris(return_X_y=True)
     rows = [0, 50, 100]
     with pytest.warns(UserWarning, match="null solution"):
-        model = BSDR(random_state=0).fit(X[rows], y[rows])
+        model = BSDR(proba="plug-in", random_state=0).fit(X[rows], y[rows])
     assert_allclose(model.predict_proba(X), 1 / 3, atol=1e-4)
+
+
+def _planted(n_labels, seed=0):
+    """Five classes on the first columns of ten, some rows of each and many unseen."""
+    rng = np.random.default_rng(seed)
+    y = np.tile(np.arange(5), 60)
+    X = 2.5 * np.eye(5, 10)[y] + rng.standard_normal((300, 10))
+    return X[: 5 * n_labels], y[: 5 * n_labels], X[150:], y[150:]
+
+
+def _loss(model, X, y):
+    return -np.mean(np.log(model.predict_proba(X)[np.arange(len(y)), y]))
+
+
+def test_a_head_tells_classes_where_few_labels_leave_the_null_solution():
+    X, y, unseen, truth = _planted(2)
+    with pytest.warns(UserWarning, match="null solution"):
+        model = BSDR(4, random_state=0).fit(X, y)
+    assert model.class_head_.say == 2 / (2 + 2)
+    assert model.score(unseen, truth) > 0.5
+    assert _loss(model, unseen, truth) < np.log(5) - 0.3
+
+
+def test_probabilities_are_the_mean_of_the_model_and_of_its_head(wine):
+    X, y = wine
+    model = fit(X, y)
+    own = fit(X, y, proba="plug-in").predict_proba(X)
+    head = fit_head(model.transform(X), y)
+    of_head = softmax(model.transform(X) @ head.coef + head.intercept, axis=1)
+    doubt = 0.5 / (0.5 + len(y))
+    expected = (1 - doubt) * (own + of_head) / 2 + doubt * np.bincount(y) / len(y)
+    assert_allclose(model.predict_proba(X), expected, rtol=1e-5)
+
+
+def test_labels_that_mean_nothing_are_hardly_believed_in_most_draws():
+    losses = {"auto": [], "plug-in": []}
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X, y = rng.standard_normal((250, 40)), np.arange(250) % 5
+        for proba, found in losses.items():
+            model = fit(X[:50], y[:50], n_components=4, proba=proba, max_iter=10)
+            found.append(_loss(model, X[50:], y[50:]) - np.log(5))
+    assert np.median(losses["plug-in"]) > 0.1
+    assert np.median(losses["auto"]) < 0.01
+
+
+def test_folds_of_few_labels_hide_each_row_once(wine):
+    X, y = wine
+    outputs = ClassOutputs(y[::12], 3)
+    problem, settings = Problem(as_data(X[::12]), outputs), BSDR()._settings(13)
+    found = bsdr_fit(problem, settings, iterate)
+    folds = held_out(problem, settings, found)
+    hidden = np.concatenate([fold.hidden_labels for fold in folds])
+    assert sorted(hidden) == sorted(y[::12])
+    for fold in folds:
+        assert len(fold.labels) + len(fold.hidden_labels) == len(y[::12])
+        assert_allclose(np.exp(fold.odds).sum(axis=1), 1, rtol=1e-6)
+    many = Problem(as_data(X), ClassOutputs(y, 3))
+    assert held_out(many, settings, bsdr_fit(many, settings, iterate)) == []
+
+
+def test_the_model_alone_has_no_head(wine):
+    X, y = wine
+    several = np.column_stack([y == 0, y == 1]).astype(int)
+    assert fit(X, y, proba="integral").class_head_ is None
+    assert fit(X, y, solver="paper", max_iter=5).class_head_ is None
+    assert fit(X, several).class_head_ is None
 
 
 @pytest.fixture(scope="module")

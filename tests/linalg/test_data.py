@@ -204,3 +204,43 @@ def test_gaps_and_means_take_one_pass_together(rng, monkeypatch):
     X[3, 1] = np.nan
     assert Matrix(X).has_gaps
     assert not Matrix(sparse.csr_array(np.eye(3))).has_gaps
+
+
+@pytest.mark.parametrize("offset", [0.0, 1.0, 1e6])
+def test_products_of_sparse_rows_with_each_other_are_those_of_dense_ones(offset, rng):
+    dense = np.where(rng.random((20, 90)) < 0.1, rng.standard_normal((20, 90)), 0.0)
+    dense[:, 0] = offset + rng.standard_normal(20)
+    X = data.center(Matrix(sparse.csr_array(dense)))[1].scaled(rng.uniform(0.5, 2, 90))
+    expected = X.as_array() @ X.as_array().T
+    assert_allclose(X.dual_gram(), expected, atol=1e-9 * np.trace(expected))
+
+
+def test_products_of_sparse_rows_with_each_other_make_no_dense_columns(rng, monkeypatch):
+    X = data.center(Matrix(sparse.random_array((20, 900), density=0.01, rng=rng)))[1]
+    monkeypatch.setattr(data.Data, "_sliced_dual_gram", None)
+    assert_allclose(X.dual_gram(), X.as_array() @ X.as_array().T, atol=1e-12)
+    assert data.stored_rows(X.weighted(np.ones(20))) is None
+
+
+@pytest.mark.parametrize("kind", ["array", "sparse", "blocks"])
+def test_large_blocks_are_the_rows_and_leave_what_is_stored(X, kind):
+    stored = X.copy()
+    parts = [Matrix(stored[:3]), Matrix(stored[3:])]
+    made = {"array": Matrix(stored), "sparse": Matrix(sparse.csr_array(X)), "blocks": Blocks(parts)}
+    factors, mean = np.arange(1.0, X.shape[1] + 1), X.mean(axis=0)
+    for rows, expected in (
+        (made[kind], X),
+        (made[kind].scaled(factors), X * factors),
+        (made[kind].less_mean(mean).scaled(factors), (X - mean) * factors),
+    ):
+        blocks = list(rows.large_blocks(4))
+        assert all(len(block) >= 4 for block in blocks[:-1])
+        assert_allclose(np.concatenate(blocks), expected, atol=1e-12)
+    assert_allclose(stored, X)
+
+
+def test_sums_of_many_rows_in_single_precision_have_the_digits_of_double(rng, monkeypatch):
+    monkeypatch.setattr(data, "RUN_ENTRIES", 2**10)
+    monkeypatch.setattr(data, "BLOCK_ENTRIES", 2**8)
+    X = (1000 + rng.standard_normal((5000, 3))).astype(np.float32)
+    assert_allclose(data.column_sums(X), X.astype(float).sum(axis=0), rtol=1e-14)

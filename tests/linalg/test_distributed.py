@@ -190,8 +190,11 @@ def test_single_precision_stays(X):
 
 
 def test_bad_dask_arrays_are_named(X):
-    with pytest.raises(ValueError, match="X is a dask array with NaN"):
-        PPCA().fit(da.from_array(np.where(X == X.max(), np.nan, X)))
+    with pytest.raises(ValueError, match="X is a dask array with infinity"):
+        PPCA().fit(da.from_array(np.where(X == X.max(), np.inf, X)))
+    holed = sparse.csr_array(np.where(X == X.max(), np.nan, X))
+    with pytest.raises(ValueError, match="NaN in sparse chunks"):
+        PPCA().fit(da.from_array(holed, chunks=holed.shape, asarray=False))
     with pytest.raises(ValueError, match="X has 1 dimensions"):
         PPCA().fit(da.from_array(X[:, 0]))
     with pytest.raises(ValueError, match="X is a dask array without rows"):
@@ -207,7 +210,14 @@ def test_bad_dask_arrays_are_named(X):
 
 def test_huge_numbers_are_finite(X):
     data = from_dask(da.from_array(np.full((4, 2), 1e308), chunks=(4, 2)))
-    assert data.shape == (4, 2)
+    assert data.shape == (4, 2) and not data.has_gaps
+
+
+def test_gaps_in_any_chunk_are_seen(X):
+    assert not from_dask(da.from_array(X, chunks=(64, 10))).has_gaps
+    X = X.copy()
+    X[-1, 3] = np.nan
+    assert from_dask(da.from_array(X, chunks=(64, 10))).has_gaps
 
 
 def test_frames_of_other_things_than_numbers_are_named(X):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
-from scipy.sparse.linalg import ArpackNoConvergence
+from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from gnomon.linalg import eigen
 from gnomon.linalg.data import Matrix, center
@@ -47,6 +47,22 @@ def test_pairs_are_those_of_the_moments(thin, rng):
     assert_allclose(values, expected.values, rtol=1e-8)
     gap = vectors @ vectors.T - expected.vectors @ expected.vectors.T
     assert np.abs(gap).max() < 1e-5
+
+
+def test_pairs_of_wide_rows_come_from_vectors_as_long_as_these_are_few(rng, monkeypatch):
+    X = sparse.random_array((60, 500), density=0.05, rng=rng, format="csr")
+    wide, lengths = center(Matrix(X))[1], []
+
+    def watched(operator, *arguments, **options):
+        lengths.append(operator.shape[0])
+        return eigsh(operator, *arguments, **options)
+
+    monkeypatch.setattr(eigen, "eigsh", watched)
+    values, vectors = eigen.from_lanczos(wide, 4, rng, tol=1e-9)
+    expected = eigen.from_dual(wide, 4)
+    assert lengths == [60]
+    assert_allclose(values, expected.values, rtol=1e-8)
+    assert_allclose(vectors @ vectors.T, expected.vectors @ expected.vectors.T, atol=1e-6)
 
 
 def test_what_does_not_converge_is_found_in_blocks(thin, rng, monkeypatch):

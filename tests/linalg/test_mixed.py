@@ -44,6 +44,15 @@ def test_norms_of_centred_rows_agree_however_they_are_stored(X, R, store, cost, 
     assert_allclose(few.row_squared_norms(), np.sum(expected[:3] ** 2, axis=1), atol=1e-10)
 
 
+def test_norms_of_rows_mixed_twice_need_no_wide_identity(X, rng, monkeypatch):
+    S = sparse.random_array((n, n), density=0.1, rng=rng, format="csr")
+    mean = X.mean(axis=0) + 1
+    rows = Mixed(S, Mixed(S, Centered(Matrix(sparse.csr_array(X)), mean)))
+    monkeypatch.setattr(Mixed, "_columns", None)
+    expected = np.sum((S @ S @ (X - mean)) ** 2, axis=1)
+    assert_allclose(rows.row_squared_norms(), expected, rtol=1e-10)
+
+
 def test_large_norms_in_single_precision_are_near(X, R, monkeypatch):
     rows = Mixed(R, Matrix(sparse.csr_array(X)))
     exact = rows.squared_norm

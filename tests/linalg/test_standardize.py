@@ -36,6 +36,13 @@ def test_spread_is_the_standard_deviation_at_any_scale(rng, scale):
     assert_allclose(column_spread(data, np.ones(50)).sd, scale * X.std(axis=0), rtol=1e-12)
 
 
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+def test_spread_of_single_precision_is_the_standard_deviation_at_any_scale(rng, scale):
+    X = (scale * rng.standard_normal((50, 3))).astype(np.float32)
+    found = column_spread(Centered(Matrix(X), X.mean(axis=0)), np.ones(50))
+    assert_allclose(found.about, X.astype(float).std(axis=0), rtol=1e-5)
+
+
 def test_spread_of_sparse_data_counts_the_zeros(rng):
     X = rng.standard_normal((50, 8)) * (rng.random((50, 8)) < 0.1)
     w = rng.uniform(1, 2, 50)
@@ -142,3 +149,10 @@ def test_a_constant_column_of_sparse_rows_with_weights_does_not_vary():
         found = column_statistics(stored, rng.random(300))
         assert not found.varying[1]
         assert_allclose(found.sd[1], 0, atol=1e-15)
+
+
+@pytest.mark.parametrize("scale", [1e-39, 1e-41])
+def test_units_below_the_range_of_the_numbers_are_refused(rng, scale):
+    X = (rng.standard_normal((20, 3)) * scale).astype(np.float32)
+    with pytest.raises(ValueError, match="too little for numbers of float32; rescale X"):
+        column_statistics(Matrix(X))

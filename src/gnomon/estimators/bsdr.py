@@ -11,7 +11,15 @@ from gnomon.estimators._door import (
     check_option,
     read_data,
 )
-from gnomon.estimators._predict import LabelledScore
+from gnomon.estimators._predict import (
+    LabelledScore,
+    Telling,
+    growing_say,
+    learn_telling,
+    says_something,
+    taught_rows,
+    told,
+)
 from gnomon.estimators._targets import (
     as_array,
     read_classes,
@@ -23,6 +31,7 @@ from gnomon.linalg.data import has_gaps
 from gnomon.models.bsdr import predict
 from gnomon.models.bsdr.fit import Problem, fit
 from gnomon.models.bsdr.gibbs import merge_chains
+from gnomon.models.bsdr.held_out import class_numbers, held_out, log_chances, of_classes
 from gnomon.models.bsdr.outputs import ClassOutputs, SignOutputs
 from gnomon.models.gaussian import filling
 from gnomon.typing import CallbackLike, OutputsLike, RowsLike, SeedLike
@@ -64,8 +73,11 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         Whether features are divided by their standard deviations. They are always centred. "auto"
         is True but for principal components, columns of falling variance that are uncorrelated,
         which are divided by one number.
-    proba : {"plug-in", "integral"}, default="plug-in"
-        Whether probabilities are those at E[z | x], or averaged over the posterior of z.
+    proba : {"auto", "plug-in", "integral"}, default="auto"
+        Probabilities of the model are those at E[z | x] ("plug-in"), or averaged over the
+        posterior of z ("integral"). "auto" is the mean of the former and of a logistic
+        regression on the coordinates, no surer than labels left out allow where they are few
+        (`class_doubt_`); several labels, ``solver="paper"`` and Gibbs sampling have none.
         Gibbs sampling always averages over its draws.
     n_init : int or "auto", default="auto"
         Number of starts, the first by discriminant analysis, the others random; the one with
@@ -118,6 +130,13 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         Posterior covariance of bias and weights of each output.
     classes_ : ndarray
         Class names; the numbers of the labels for several labels.
+    class_head_ : ClassHead or None
+        For ``proba="auto"``: the logistic regression on the coordinates.
+    class_sharpness_ : float
+        What its log odds and those of the model are multiplied by, at most 1.
+    class_shares_, class_doubt_ : ndarray of shape (n_classes,), float
+        Shares of the classes among the labelled rows, and how much of the probabilities these
+        are: 0.99 where x says nothing of the classes.
     draws_ : dict of str to ndarray of shape (n_chains, n_draws, ...)
         For ``inference="gibbs"``: "projection", "weights" and "bias", turned so that they can
         be averaged, and "log_joint", "bias_contrasts" and "score_spread", which no turn changes.
@@ -176,7 +195,7 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         weight_prior: tuple[float, float] = (1.0, 1.0),
         latent_noise: float | str = "auto",
         standardize: bool | str = "auto",
-        proba: str = "plug-in",
+        proba: str = "auto",
         n_init: int | str = "auto",
         solver: str = "accelerated",
         inference: str = "variational",
@@ -221,7 +240,7 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         -------
         self : BSDR
         """
-        check_option("proba", self.proba, ("plug-in", "integral"))
+        check_option("proba", self.proba, ("auto", "plug-in", "integral"))
         X = read_data(self, X, fitting=True, min_samples=2)
         self.filling_ = filling.learn(X)
         X = self._filled(X)
@@ -232,6 +251,7 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         found = fit(problem, settings, self._loop(problem))
         self._keep(found, X.dtype)
         self.classes_, self._are_classes = classes, isinstance(outputs, ClassOutputs)
+        self._keep_head(problem, settings, found)
         self._keep_run(found.run, max_iter=self.max_iter)
         return self
 
@@ -249,9 +269,16 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
             Rows sum to one for classes.
         """
         X = self._read(X)
-        drawn = self.inference == "gibbs"
-        P = self._average_probabilities(X) if drawn else self._probabilities(X)
-        return np.column_stack([1.0 - P, P]) if P.shape[1] == 1 else P
+        if self.inference == "gibbs":
+            return of_classes(self._average_probabilities(X))
+        Z = np.asarray(self._project(X), dtype=float)
+        P = of_classes(self._probabilities(X, Z))
+        # Model files of early versions have no shares: they were plug-in.
+        shares = getattr(self, "class_shares_", None)
+        if self.proba != "auto" or shares is None:
+            return P
+        telling = Telling(self.class_head_, self.class_sharpness_, shares, self.class_doubt_)
+        return told(telling, log_chances(P), Z)
 
     @by_rows
     def predict(self, X: RowsLike) -> Any:
@@ -276,8 +303,23 @@ class BSDR(LabelledScore, ClassifierMixin, BayesianReduction):
         tags.classifier_tags.multi_label = True
         return tags
 
-    def _probabilities(self, X):
-        Z = np.asarray(self._project(X), dtype=float)
+    def _keep_head(self, problem, settings, found):
+        """The head of the map, where probabilities are not the model's alone."""
+        self.class_head_ = self.class_shares_ = None
+        own = self.proba != "auto" or settings.solver == "paper" or settings.sampling is not None
+        labels = None if own else class_numbers(problem.outputs)
+        if labels is None:
+            return
+        rows, weights = taught_rows(labels), np.ones(len(labels))
+        Z = problem.X.rows(rows).less_mean(self.mean_) @ self.components_.T
+        says = says_something(problem.X, labels, weights, self.standardize)
+        evidence = held_out(problem, settings, found), says
+        # Of itself the null solution has nothing to say but that labels are few.
+        say = 0.5 if found.kept.any() else growing_say(labels)
+        telling = learn_telling(Z, rows, labels, weights, evidence, say)
+        self.class_head_, self.class_sharpness_, self.class_shares_, self.class_doubt_ = telling
+
+    def _probabilities(self, X, Z):
         B, C = np.vstack([self.bias_, self.weights_]), self.weights_covariance_
         if self.proba == "integral":
             return predict.integrated(Z, self._latent_covariances(X, Z), B, C, self._are_classes)

@@ -31,18 +31,15 @@ from gnomon.estimators._door import (
 )
 from gnomon.estimators._fit import IterativeFit
 from gnomon.estimators._predict import (
-    NOTHING_FOUND,
     PredictsLabels,
-    believed,
-    class_shares,
-    doubted,
-    fit_head,
+    Telling,
+    learn_telling,
+    says_something,
     taught_rows,
-    with_head,
+    told,
 )
 from gnomon.estimators._targets import (
     UNLABELLED,
-    contrasts,
     keep_rows,
     read_classes,
     require_classes,
@@ -52,15 +49,13 @@ from gnomon.estimators.chunks import doubtful_labels, warn_of_wrong_members
 from gnomon.estimators.links import read_links
 from gnomon.estimators.selection import ChoosesSize
 from gnomon.linalg.data import Data, as_data, has_gaps
-from gnomon.linalg.solve import one_thread, threads_for
+from gnomon.linalg.solve import threads_for
 from gnomon.linalg.standardize import standardize
 from gnomon.models.dcagm import fit as dcagm
 from gnomon.models.dcagm import gaps
 from gnomon.models.dcagm.mixture import Mixture, by_class, log_joint, log_sum, whiten
 from gnomon.models.dcagm.weights import DEFAULTS
 from gnomon.models.gaussian import filling
-from gnomon.models.strength.completion import Outputs
-from gnomon.models.strength.left_out import finds_classes, judging_rows
 from gnomon.typing import CallbackLike, GraphLike, OutputsLike, RowsLike, SeedLike
 
 # Copies of a row with gaps that a fit sees, each with its gaps drawn anew and a part of its weight:
@@ -376,13 +371,11 @@ class DCAGM(
         """
         Z, _, joint = self._placed(self._read(X))
         L, _ = by_class(joint, self.gaussian_classes_)
-        head = getattr(self, "class_head_", None)
         # Model files of early versions have no sharpness and no shares of their own.
-        factor = getattr(self, "class_sharpness_", 1.0)
-        odds = None if head is None else factor * (Z @ head.coef + head.intercept)
-        proba = with_head(factor * L.T, odds)
         shares = getattr(self, "class_shares_", self.class_weights_)
-        return doubted(proba, shares, getattr(self, "class_doubt_", 0.0))
+        factor, doubt = getattr(self, "class_sharpness_", 1.0), getattr(self, "class_doubt_", 0.0)
+        telling = Telling(getattr(self, "class_head_", None), factor, shares, doubt)
+        return told(telling, L.T, Z)
 
     @by_rows
     def predict_log_proba(self, X: RowsLike) -> np.ndarray:
@@ -531,32 +524,17 @@ class DCAGM(
     def _on_axes(self, X):
         return np.asarray(as_data(X).less_mean(self.mean_.astype(X.dtype)) @ self.components_.T)
 
-    @one_thread
     def _keep_head(self, X, labels, weights, held_out):
         """The head of the map, but for the paper's objective."""
         self.class_head_, self.class_sharpness_ = None, 1.0
         self.__dict__.pop("class_doubt_", None)
-        rows = taught_rows(np.where(weights > 0, labels, -1))
-        if self.objective == "invariant" and len(self.classes_) > 1:
-            Z = self._on_axes(take_rows(X, rows))
-            self.class_head_ = fit_head(Z, labels[rows], weights[rows])
-            counted = class_shares(labels, weights, len(self.classes_))
-            self.class_shares_, self.class_doubt_ = counted
-            self.class_sharpness_, finds = believed(held_out, *counted)
-            if not finds or not self._finds_classes(X, np.where(weights > 0, labels, -1), weights):
-                self.class_head_, self.class_doubt_ = None, NOTHING_FOUND
-
-    def _finds_classes(self, X, labels, weights):
-        """Whether x says anything of the classes, as some labelled rows that are left out show."""
-        rows = judging_rows(labels)
-        if not len(rows):
-            return True
-        own = weights[rows]
-        K = standardize(as_data(take_rows(X, rows)), own, by_column=self.standardize).data
-        numbers = np.unique(labels[rows], return_inverse=True)[1]
-        Y = contrasts(numbers.max() + 1)[numbers]
-        known = Outputs(Y, np.ones(Y.shape, dtype=bool), numbers)
-        return finds_classes(K.dual_gram(), known, own)
+        if self.objective != "invariant" or len(self.classes_) < 2:
+            return
+        counted = np.where(weights > 0, labels, -1)
+        rows = taught_rows(counted)
+        evidence = held_out, says_something(X, counted, weights, self.standardize)
+        found = learn_telling(self._on_axes(take_rows(X, rows)), rows, labels, weights, evidence)
+        self.class_head_, self.class_sharpness_, self.class_shares_, self.class_doubt_ = found
 
     def _placed(self, X):
         """Coordinates of rows, their covariances, and log p(z, g), Gaussians by rows."""

@@ -272,10 +272,11 @@ class TakesLinks:
                 'PRPCA(relation="learnt") is a model of linked rows that has it'
             )
 
-    def _joined(self, problem, n_rows, links, sample_index, settings):
+    def _joined(self, problem, n_rows, links, sample_index, settings, with_head=False):
         """The problem of that many rows, with the blocks of links where these serve the outputs.
 
-        Also the principal space of the rows where they stay as they are, without gaps.
+        With columns for a head at the end if asked for. Also the principal space of the rows
+        where they stay as they are, without gaps.
         """
         if problem.X.shape[0] < n_rows:
             raise ValueError("sample_weight has zeros; with links leave those rows out of all")
@@ -287,7 +288,7 @@ class TakesLinks:
         if A is None:
             found = linked.learn_neighbours(content, *known, settings.rng)
         else:
-            found = linked.learn(content, A, *known)
+            found = linked.learn(content, A, *known, settings.n_components if with_head else 0)
         self.links_used_ = found is not None
         if found is None:
             return problem, None if has_gaps(problem.X) else content.space

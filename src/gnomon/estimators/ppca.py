@@ -224,7 +224,7 @@ class PPCA(IterativeFit, LinearGaussianModel):
 
     @property
     def _fits_gaps_in_blocks(self):
-        return isinstance(self.n_components, Integral) and self.prior is None
+        return self.prior is None
 
     def _settings(self):
         """Checked parameters, as the model takes them."""

@@ -45,6 +45,7 @@ from gnomon.models.sppca.fit import Prediction, Settings, SppcaFit, fit, fit_mom
 from gnomon.models.sppca.statistics import State
 from gnomon.models.strength import fit as strength
 from gnomon.models.strength.completion import Outputs
+from gnomon.models.strength.links import padded
 from gnomon.stats import gaussian
 from gnomon.typing import CallbackLike, GraphLike, OutputsLike, RowsLike, SeedLike
 
@@ -354,7 +355,9 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
             problem = self._with_signs(problem, coding)
         space = None
         if links is not None:
-            problem, space = self._joined(problem, X.shape[0], links, sample_index, settings)
+            with_head = coding.kind == "classes" and self.supervision != "likelihood"
+            place = links, sample_index
+            problem, space = self._joined(problem, X.shape[0], *place, settings, with_head)
         if self.supervision == "likelihood":
             found = fit(problem, settings, self._loop(problem))
             self._keep(X.dtype, coding, found, "likelihood", found.n_passes)
@@ -364,7 +367,12 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
             run: Any = found.run
         else:
             chosen = self._strength_settings(settings, before)
-            strong = self._fit_strength(problem, chosen, space)
+            linked = links is not None and self.links_used_
+            strong = (
+                self._fit_linked(problem, chosen)
+                if linked
+                else self._fit_strength(problem, chosen, space)
+            )
             self._keep(X.dtype, coding, strong.fitted, strong.strength, strong.passes)
             self.supervision_directions_ = strong.n_directions
             self._keep_head(problem, strong.fitted)
@@ -728,6 +736,13 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
             return strength.fit(problem, settings, self._loop(problem))
         outputs = Outputs(problem.Y, problem.observed, problem.labels, problem.chunks)
         return strength.fit_in(space, outputs, settings)
+
+    def _fit_linked(self, problem, settings):
+        """The fit to the columns that the map sees; a head sees those after them too."""
+        width = problem.X.shape[1]
+        seen = self.linked_rows_.n_map_columns(width)
+        found = self._fit_strength(problem._replace(X=problem.X[:, :seen]), settings, None)
+        return found if seen == width else found._replace(fitted=padded(found.fitted, width))
 
     def _chosen_before(self):
         """The directions and the strength of an earlier fit, where they are to stay.

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from gnomon.linalg.data import SAFE_SHIFT, Centered, Data, Matrix, larger, placed
+from gnomon.linalg.data import Centered, Data, Matrix, larger, placed, squared_deviations
 
 # Entries of rows in blocks that are read once and kept, for fits that read them many times: 128 MB
 # in double precision, which leaves as much again for what a fit holds beside them.
@@ -181,12 +181,10 @@ class Loaded(Data):
     def stored_deviations(self, mean):
         """Sum of (x - mu)^2 over all entries of sparse rows, at the cost of the stored ones."""
         sums, squares = self.facts.sums, self.facts.squares
-        if sums is None or squares is None:
-            return self.leaf.stored_deviations(mean)
-        shift = 2 * float(sums @ mean) - self.shape[0] * float(mean @ mean)
-        if abs(shift) < SAFE_SHIFT * (squares - shift):
-            return squares - shift
-        return self.leaf.stored_deviations(mean)
+        known = None
+        if sums is not None and squares is not None:
+            known = squared_deviations(self.shape[0], squares, sums, mean)
+        return self.leaf.stored_deviations(mean) if known is None else known
 
     def gram(self):
         return self.leaf.gram()

@@ -18,7 +18,7 @@ An operator multiplies in its own dtype and adds up in float64 what it returns a
 from collections.abc import Callable, Iterator
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -132,9 +132,10 @@ class Data(LinearOperator):
         return _sum(_over_runs(_run_gram, self, n * d * d), (d, d), float)
 
     def dual_gram(self) -> np.ndarray:
-        """X X' (n, n); of sparse rows a slice at a time, which are never all dense at once."""
+        """X X' (n, n); of sparse rows by what is stored, which are never all dense at once."""
         if self.is_sparse:
-            return self._sliced_dual_gram()
+            short = _short_dual_gram(self) if self.dtype == np.float64 else None
+            return self._sliced_dual_gram() if short is None else short
         blocks = list(self.dense_blocks())
         rows = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
         return (rows @ rows.T).astype(float)
@@ -153,6 +154,10 @@ class Data(LinearOperator):
     def dense_blocks(self) -> Iterator[np.ndarray]:
         """Runs of rows as arrays, each small; together all rows in order."""
         raise TypeError(f"{type(self).__name__} has no rows of its own to iterate over")
+
+    def large_blocks(self, least: int) -> Iterator[np.ndarray]:
+        """The same rows in runs of at least so many, but for the last."""
+        return larger(self.dense_blocks(), least)
 
     def as_float32(self) -> "Data":
         """The same data in single precision, if that costs a copy of stored values at most."""
@@ -222,14 +227,18 @@ class Matrix(Data):
         return super().row_squared_norms()
 
     def column_sums(self):
-        if self._stored_sparse:
-            return np.asarray(self.X.sum(axis=0, dtype=float)).ravel()
-        if self._sums is None:
+        if self._sums is None and self._stored_sparse:
+            self._sums = np.asarray(self.X.sum(axis=0, dtype=float)).ravel()
+        elif self._sums is None:
             self._sums = column_sums(self.X)
         return self._sums.copy()
 
     def stored_deviations(self, mean) -> float:
         """Sum of (x - mu)^2 over all entries of a sparse array, at the cost of the stored ones."""
+        known = squared_deviations(self.shape[0], self.squared_norm, self.column_sums(), mean)
+        return self._deviations_by_entry(mean) if known is None else known
+
+    def _deviations_by_entry(self, mean):
         columns = self.X.indices
         if self.X.format == "csc":
             columns = np.repeat(np.arange(self.shape[1]), np.diff(self.X.indptr))
@@ -258,6 +267,11 @@ class Matrix(Data):
         X = self.X.tocsr() if self._stored_sparse else self.X
         for rows in row_slices(self.shape):
             yield X[rows].toarray() if self._stored_sparse else X[rows]
+
+    def large_blocks(self, least):
+        if self._stored_sparse:
+            return super().large_blocks(least)
+        return (self.X[rows] for rows in slices(self.shape[0], least))
 
     def gram(self):
         if self.is_sparse:
@@ -343,6 +357,10 @@ class Centered(Data):
         for block in self.X.dense_blocks():
             yield block - self.mean
 
+    def large_blocks(self, least):
+        # Centred where they are read, without a copy of small blocks.
+        return (block - self.mean for block in self.X.large_blocks(least))
+
     def as_float32(self):
         X = self.X.as_float32()
         return self if X is self.X else Centered(X, self.mean)
@@ -395,6 +413,11 @@ class Scaled(Data):
     def dense_blocks(self):
         for block in self.X.dense_blocks():
             # Centred rows are a copy already.
+            out = block if isinstance(self.X, Centered) else None
+            yield np.multiply(block, self.factors, out=out)
+
+    def large_blocks(self, least):
+        for block in self.X.large_blocks(least):
             out = block if isinstance(self.X, Centered) else None
             yield np.multiply(block, self.factors, out=out)
 
@@ -493,14 +516,22 @@ def column_sums(X) -> np.ndarray:
     n, d = X.shape
 
     def of_rows(rows):
-        # Infinities of unlike sign have no sum, which is for whoever asks to say.
+        part, sizes = X[rows], (rows.stop - rows.start, d)
+        # Infinities of unlike sign have no sum, which is for whoever asks to say. Single precision
+        # is made double where it is in the cache: half the time of NumPy's own sums.
         with np.errstate(all="ignore"):
-            return X[rows].sum(axis=0, dtype=float)
+            blocks = (part[own].astype(float, copy=False) for own in row_slices(sizes))
+            return _sum((block.sum(axis=0) for block in blocks), d, float)
 
     if X.size <= RUN_ENTRIES:
-        return of_rows(slice(None))
-    runs = list(slices(n, max(1, RUN_ENTRIES // d)))
-    return _sum(in_order(of_rows, runs, X.size), d, float)
+        return of_rows(slice(0, n))
+    return _sum(in_order(of_rows, list(slices(n, max(1, RUN_ENTRIES // d))), X.size), d, float)
+
+
+def squared_deviations(n, squares, sums, mean) -> float | None:
+    """Sum of (x - mu)^2 from sums over n rows; None where the mean would cancel their digits."""
+    shift = 2 * float(sums @ mean) - n * float(mean @ mean)
+    return squares - shift if abs(shift) < SAFE_SHIFT * (squares - shift) else None
 
 
 def check_spread(total, dtype=float):
@@ -541,6 +572,40 @@ def as_data(X) -> Data:
 def weighted(X, weights) -> Data:
     """X as `Data`, its rows weighted where there are weights."""
     return as_data(X) if weights is None else as_data(X).weighted(weights)
+
+
+class StoredRows(NamedTuple):
+    """A sparse array whose rows less one shift (d,) are the data."""
+
+    array: Any
+    shift: np.ndarray
+
+
+def stored_rows(X: Data) -> StoredRows | None:
+    """What centred and scaled rows of one sparse array are made of; None for all others."""
+    if isinstance(X, Matrix) and X.is_sparse:
+        return StoredRows(X.X, np.zeros(X.n_features))
+    below = stored_rows(X.X) if isinstance(X, Centered | Scaled) else None
+    if below is not None and isinstance(X, Centered):
+        return below._replace(shift=below.shift + X.mean)
+    if below is not None and isinstance(X, Scaled):
+        scaled = below.array @ sparse.diags_array(X.factors)
+        return StoredRows(scaled, below.shift * X.factors)
+    return None
+
+
+def _short_dual_gram(X):
+    """X X' from products of the stored entries, where what the shift takes away leaves its digits.
+
+    None where it does not. Of 2,000 rows with 200,000 columns slices would take 8 s, this 0.1 s.
+    """
+    stored = stored_rows(X)
+    if stored is None:
+        return None
+    raw = np.asarray((stored.array @ stored.array.T).toarray(), dtype=float)
+    along, energy = stored.array @ stored.shift, float(stored.shift @ stored.shift)
+    shorter = raw - along[:, None] - along + energy
+    return shorter if len(raw) * energy < SAFE_SHIFT * np.trace(shorter) else None
 
 
 def row_slices(shape) -> Iterator[slice]:

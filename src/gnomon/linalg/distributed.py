@@ -7,7 +7,7 @@ neither on the number of workers nor on which was first. A worker that is lost t
 it that was sent there, since all of it is in the graph.
 
     Distributed     the leaf: where the rows are, layers over them, their weights
-    from_dask       declares rows; one pass finds their number, sums and whether all are finite
+    from_dask       declares rows; one pass finds their number, sums, gaps, and infinity
     lazily          a function of rows, chunk by chunk, as dask arrays that are not computed
     computed        a vector of dask, one number a row, in memory
 """
@@ -74,7 +74,7 @@ class Rows(NamedTuple):
 class Distributed(Data):
     """Rows in chunks elsewhere; ``layers`` make them of a chunk, one after another, then weights.
 
-    ``sums`` are those of the columns, where they are known.
+    ``sums`` are those of the columns, where they are known; NaN where one has gaps.
     """
 
     def __init__(self, where: Rows, layers, n_features, dtype, *, sparse, weights=None, sums=None):
@@ -95,6 +95,10 @@ class Distributed(Data):
     @property
     def is_sparse(self):
         return self._is_sparse
+
+    @property
+    def has_gaps(self):
+        return self._sums is not None and bool(np.isnan(self._sums).any())
 
     @property
     def is_elsewhere(self):
@@ -236,11 +240,14 @@ def _dual_gram(parts):
 
 
 class _Look(NamedTuple):
-    """Numbers of rows of chunks, sums of columns, whether all are finite, entries if sparse."""
+    """Numbers of rows of chunks, sums of columns, whether entries are taken; how many if sparse.
+
+    Sums are NaN for columns with gaps, which dense chunks may have.
+    """
 
     lengths: tuple
     sums: np.ndarray
-    is_finite: bool
+    is_taken: bool
     stored: float
 
 
@@ -250,12 +257,18 @@ def _look(data):
     with np.errstate(over="ignore", invalid="ignore"):
         sums = data.column_sums()
     # Sums of huge numbers may overflow where these are finite themselves.
-    is_finite = np.isfinite(sums).all() or all(np.isfinite(b).all() for b in data.dense_blocks())
-    return _Look((data.shape[0],), sums, bool(is_finite), stored)
+    gaps, infinite = np.zeros((2, data.shape[1]), dtype=bool)
+    if not np.isfinite(sums).all():
+        for block in data.dense_blocks():
+            gaps |= np.isnan(block).any(axis=0)
+            infinite |= np.isinf(block).any(axis=0)
+        sums = np.where(gaps, np.nan, np.where(np.isnan(sums), np.inf, sums))
+    is_taken = not infinite.any() and not (gaps.any() and np.isfinite(stored))
+    return _Look((data.shape[0],), sums, bool(is_taken), stored)
 
 
 def _joined_looks(a, b):
-    found = a.lengths + b.lengths, a.sums + b.sums, a.is_finite and b.is_finite
+    found = a.lengths + b.lengths, a.sums + b.sums, a.is_taken and b.is_taken
     return _Look(*found, a.stored + b.stored)
 
 
@@ -274,8 +287,11 @@ def from_dask(X) -> Distributed:
     where, d, dtype = _table_of(X)
     layers = (partial(_leaf, dtype=dtype),)
     look = _run(_tree(where.calls(_look, layers), _joined_looks))[0]
-    if not look.is_finite:
-        raise ValueError("X is a dask array with NaN or infinity; accepted are finite numbers")
+    if not look.is_taken:
+        raise ValueError(
+            "X is a dask array with infinity, or with NaN in sparse chunks; accepted are finite "
+            "numbers, and NaN for missing values in dense chunks"
+        )
     n = sum(look.lengths)
     if n == 0:
         raise ValueError("X is a dask array without rows; accepted are arrays with at least one")

@@ -8,6 +8,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from gnomon.exceptions import NumericalError
 from gnomon.linalg.data import Data
+from gnomon.linalg.tall import inner, mixed
 
 # Columns beyond those asked for: the last wanted direction then converges with the others.
 MARGIN = 10
@@ -68,20 +69,30 @@ def from_lanczos(X: Data, k: int, rng, *, tol=1e-6) -> tuple[np.ndarray, np.ndar
     """Leading values (k,) and vectors (d, k) of X'X from products with one vector at a time.
 
     Fewest columns in all, so the best where a product with X is cheap for its size, as with
-    sparse rows that are mixed over a graph. Asks for k well below both sides of X.
+    sparse rows that are mixed over a graph. Works on the shorter side, since ARPACK keeps vectors
+    of that length and takes longer over these than over products. Asks for k well below both sides.
     """
-    d = X.n_features
-    start = rng.standard_normal(d).astype(X.dtype)
+    m = min(X.shape)
+    start = rng.standard_normal(m).astype(X.dtype)
 
-    def normal(b):
-        return X.normal_product(b.reshape(-1, 1)).ravel()
+    def product(b):
+        b = b.reshape(-1, 1)
+        return (X.normal_product(b) if m == X.n_features else X @ (X.T @ b)).ravel()
 
-    operator = LinearOperator((d, d), matvec=normal, dtype=X.dtype)
+    operator = LinearOperator((m, m), matvec=product, dtype=X.dtype)
     try:
         values, vectors = eigsh(operator, k, tol=tol, v0=start)
     except ArpackNoConvergence:
         return krylov_pairs(X, k, rng, tol=tol)
-    return np.maximum(values[::-1], 0.0).astype(float), vectors[:, ::-1].astype(float)
+    values, vectors = np.maximum(values[::-1], 0.0).astype(float), vectors[:, ::-1].astype(float)
+    return values, vectors if m == X.n_features else _other_side(X, values, vectors)
+
+
+def _other_side(X, values, U):
+    """Vectors of X'X from those of X X'; those of several pairs are orthogonal."""
+    # X'u has the length sqrt(value).
+    V = np.asarray(X.T @ U, dtype=float)
+    return V / np.sqrt(np.where(values > 0, values, 1.0))
 
 
 def _leading(S, k):
@@ -118,15 +129,15 @@ class _Space:
         self._V[:, start:stop] = block
         self._HV[:, start:stop] = self.H(block)
         self.size = stop
-        cross = self.V.T @ self._HV[:, start:stop]
+        cross = inner(self.V, self._HV[:, start:stop])
         self._S[:stop, start:stop] = cross
         self._S[start:stop, :start] = cross[:start].T
 
     def outside(self, start):
         """What H does to the columns from ``start`` on, outside of the basis, orthonormal."""
         fresh = self.HV[:, start:]
-        left = fresh - self.V @ self._S[: self.size, start : self.size]
-        left -= self.V @ (self.V.T @ left)
+        left = mixed(self.V, -self._S[: self.size, start : self.size], plus=fresh)
+        left = mixed(self.V, -inner(self.V, left), plus=left)
         return _orthonormal(left, np.linalg.norm(fresh))
 
     def ritz(self):
@@ -149,9 +160,7 @@ def krylov_pairs(X: Data, k: int, rng, *, leading=None, tol=1e-4, max_rounds=8):
     if n < d:
         start = rng.standard_normal((n, width))
         values, U = _leading_pairs(lambda B: X @ (X.T @ B), start, k, leading, (tol, max_rounds))
-        # X'u has length sqrt(value), and those of different pairs are orthogonal.
-        V = np.asarray(X.T @ U, dtype=float)
-        return values, V / np.sqrt(np.where(values > 0, values, 1.0))
+        return values, _other_side(X, values, U)
     start = _mixtures(X, width, rng, MIXED_ROWS)
     return _leading_pairs(X.normal_product, start, k, leading, (tol, max_rounds))
 
@@ -201,14 +210,14 @@ def _leading_pairs(H, start, k, leading, stop):
         if block.shape[1] == 0:
             break
     values, E = space.ritz()
-    return np.maximum(values[:k], 0.0), space.V @ E[:, :k]
+    return np.maximum(values[:k], 0.0), mixed(space.V, E[:, :k])
 
 
 def _converged(space, leading, tol):
     values, E = space.ritz()
     top = E[:, :leading]
-    residual = np.linalg.norm(space.HV @ top - space.V @ (top * values[:leading]), axis=0)
-    return residual.max(initial=0) <= tol * values[0]
+    residual = mixed(space.HV, top, less=(space.V, top * values[:leading]))
+    return np.linalg.norm(residual, axis=0).max(initial=0) <= tol * values[0]
 
 
 def _orthonormal(B, scale=None):

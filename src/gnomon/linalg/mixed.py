@@ -1,5 +1,7 @@
 """Rows of the data mixed over links, R X, and two data sets side by side; never formed."""
 
+from functools import reduce
+
 import numpy as np
 
 from gnomon.linalg.data import BLOCK_ENTRIES, Centered, Data, Matrix, row_norms, row_slices, slices
@@ -25,10 +27,17 @@ class Mixed(Data):
         return self.X.is_sparse
 
     def row_squared_norms(self):
-        content = self.X.X if isinstance(self.X, Centered) else self.X
-        if self.is_sparse and isinstance(content, Matrix):
-            return self._norms_of_sparse(content.X)
-        return sum(row_norms(columns) for _, columns in self._columns())
+        mixings, rows = [self.R], self.X
+        while isinstance(rows, Mixed):
+            mixings, rows = [*mixings, rows.R], rows.X
+        content, mean = rows, np.zeros(self.n_features)
+        if isinstance(rows, Centered):
+            content, mean = rows.X, rows.mean.astype(float)
+        if not (self.is_sparse and isinstance(content, Matrix)):
+            return sum(row_norms(columns) for _, columns in self._columns())
+        if len(mixings) > 1:
+            return _norms_by_columns(mixings, content.X.tocsc(), mean)
+        return _norms_of_sparse(self.R.tocsr(), content.X, mean)
 
     def gram(self):
         # Rows that are mixed twice reach all others by way of a hub, and R R is dense.
@@ -45,16 +54,6 @@ class Mixed(Data):
         for which in slices(d, max(1, 8 * BLOCK_ENTRIES // max(self.shape))):
             size = which.stop - which.start
             yield which, self._matmat(np.eye(d, size, -which.start, dtype=self.dtype))
-
-    def _norms_of_sparse(self, X):
-        R, d = self.R.tocsr(), self.n_features
-        mean = self.X.mean.astype(float) if isinstance(self.X, Centered) else np.zeros(d)
-        if 4 * R.shape[0] < R.shape[1]:
-            used = _columns_used(R)
-            R, X = R[:, used], X.tocsr()[used]
-        if d * X.shape[0] < SPARSE_PRODUCT * X.nnz:
-            return _norms_by_columns(R, X.tocsc(), mean)
-        return _norms_by_rows(R, X.tocsr(), mean)
 
     def dense_blocks(self):
         R = self.R.tocsr()
@@ -119,15 +118,26 @@ def _columns_used(R):
     return np.flatnonzero(used)
 
 
-def _norms_by_columns(R, X, mean):
-    """Squared lengths of the rows of R (X - 1 mean'), from dense runs of columns of X."""
-    dtype = np.float32 if R.nnz * X.shape[1] > MANY_PRODUCTS else np.float64
-    R, norms = R.astype(dtype), np.zeros(R.shape[0])
+def _norms_of_sparse(R, X, mean):
+    """Squared lengths of the rows of R (X - 1 mean') by the cheaper way."""
+    if 4 * R.shape[0] < R.shape[1]:
+        used = _columns_used(R)
+        R, X = R[:, used], X.tocsr()[used]
+    if X.shape[1] * X.shape[0] < SPARSE_PRODUCT * X.nnz:
+        return _norms_by_columns([R], X.tocsc(), mean)
+    return _norms_by_rows(R, X.tocsr(), mean)
+
+
+def _norms_by_columns(mixings, X, mean):
+    """The same for a product of several R, the last one first, from dense runs of columns of X."""
+    products = X.shape[1] * sum(R.nnz for R in mixings)
+    dtype = np.float32 if products > MANY_PRODUCTS else np.float64
+    mixings, norms = [R.astype(dtype) for R in mixings], np.zeros(mixings[0].shape[0])
     width = max(1, 64 * BLOCK_ENTRIES // X.shape[0])
     for start in range(0, X.shape[1], width):
         columns = slice(start, start + width)
-        block = X[:, columns].toarray() - mean[columns]
-        norms += row_norms(R @ block.astype(dtype, copy=False))
+        block = (X[:, columns].toarray() - mean[columns]).astype(dtype, copy=False)
+        norms += row_norms(reduce(lambda rows, R: R @ rows, reversed(mixings), block))
     return norms
 
 

@@ -44,7 +44,18 @@ def column_statistics(X: Data, weights=None) -> Columns:
     mean, centered = center(X.weighted(weights)) if np.ptp(weights) else center(X)
     centered = centered.unweighted
     sd, about, kurtosis = column_spread(centered, weights)
-    return Columns(mean, sd, varies(about, mean, X.dtype), centered, kurtosis)
+    varying = varies(about, mean, X.dtype)
+    _check_units(sd[varying], X.dtype)
+    return Columns(mean, sd, varying, centered, kurtosis)
+
+
+def _check_units(sd, dtype):
+    """Raise where a column in units of its deviation would leave the range of numbers."""
+    if sd.size and sd.min() < np.finfo(dtype).tiny:
+        raise ValueError(
+            f"X has a column that varies by {sd.min():.3g}, too little for numbers of {dtype}; "
+            "rescale X"
+        )
 
 
 class Standard(NamedTuple):
@@ -163,15 +174,21 @@ def _powers(X, weights) -> Powers:
         return _sparse_powers(X.X.X, X.mean.astype(float), weights)
     found = Powers(np.zeros(X.n_features), np.zeros((3, X.n_features)))
     for rows, block in placed(X.dense_blocks()):
-        found = _joined(found, _dense_powers(block.astype(float, copy=False), weights[rows]))
+        found = _joined(found, _dense_powers(block, weights[rows]))
     return found
 
 
 def _dense_powers(block, weights):
-    top = np.abs(block).max(axis=0, initial=0)
-    scaled = block / np.where(top > 0, top, 1.0)
-    squares = scaled**2
-    return Powers(top, np.array([weights @ part for part in (scaled, squares, squares**2)]))
+    if block.dtype == np.float32:
+        # The powers of single precision are within the range of double precision as they are.
+        top, scaled = np.ones(block.shape[1]), block.astype(float)
+    else:
+        top = np.abs(block).max(axis=0, initial=0)
+        scaled = block / np.where(top > 0, top, 1.0)
+    squares = scaled * scaled
+    sums = [weights @ scaled, weights @ squares]
+    np.square(squares, out=squares)
+    return Powers(top, np.array([*sums, weights @ squares]))
 
 
 def _sparse_powers(X, mean, weights):

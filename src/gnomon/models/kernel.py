@@ -83,9 +83,16 @@ class Mapped(Data):
 
     def dense_blocks(self):
         """Features of runs of rows, by several threads."""
-        blocks = larger(self.X.dense_blocks(), MAPPED_ROWS)
-        work = self.shape[0] * self.map.basis.size
-        return in_order(lambda block: features(self.map, self.values(block)), blocks, work)
+        return self.of_blocks(lambda rows, F: F)
+
+    def of_blocks(self, function: Callable):
+        """``function(rows, F)`` for features F of runs of rows, which threads share."""
+
+        def of_run(run):
+            return function(run[0], features(self.map, self.values(run[1])))
+
+        runs = placed(larger(self.X.dense_blocks(), MAPPED_ROWS))
+        return in_order(of_run, runs, self.shape[0] * self.map.basis.size)
 
     def gram(self):
         """F'F, as it was found with the map."""
@@ -105,13 +112,10 @@ class Mapped(Data):
         return self._kept[-1][1]
 
     def _matmat(self, B):
-        out = np.zeros((self.shape[0], B.shape[1]))
-        for rows, block in placed(self.dense_blocks()):
-            out[rows] = block @ B
-        return out
+        return np.concatenate(list(self.of_blocks(lambda rows, F: F @ B)))
 
     def _rmatmat(self, Z):
-        return sum(block.T @ Z[rows] for rows, block in placed(self.dense_blocks()))
+        return sum(self.of_blocks(lambda rows, F: F.T @ Z[rows]))
 
 
 def map_features(X: Data, values: Callable, K_landmarks, weights=None) -> Features:
@@ -123,10 +127,14 @@ def map_features(X: Data, values: Callable, K_landmarks, weights=None) -> Featur
     first = nystrom_map(K_landmarks, K_landmarks.mean(axis=0))
     size = first.basis.shape[1]
     sums, squares = np.zeros(size), np.zeros((size, size))
-    for rows, F in placed(Mapped(X, values, first).dense_blocks()):
+
+    def moments(rows, F):
         own = weights[rows, None] * F
-        sums += own.sum(axis=0)
-        squares += own.T @ F
+        return own.sum(axis=0), own.T @ F
+
+    for part in Mapped(X, values, first).of_blocks(moments):
+        sums += part[0]
+        squares += part[1]
     mean, total = sums / weights.sum(), weights.sum()
     found = first._replace(offset=first.offset + mean)
     gram = squares - total * np.outer(mean, mean)

@@ -42,6 +42,7 @@ RECORDS = {
     "LinkedRows": "gnomon.models.strength.links",
     "Moments": "gnomon.linalg.moments",
     "NumberHead": "gnomon.models.strength.numbers",
+    "Spanned": "gnomon.models.bsdr.inputs",
 }
 # Types of numbers as scikit-learn takes them for a parameter, by the names that files have.
 TYPES = {cls.__name__: cls for cls in (bool, int, float, str, np.float32, np.float64)} | {

@@ -291,6 +291,12 @@ def _write_dcagm(model, graph, rows, places):
     weights = np.log(model.class_weights_[own] * model.weights_) - 0.5 * logdets
     shares = graph.softmax(graph.add("Add", graph.add("Mul", squares, np.array(-0.5)), weights))
     chances = graph.add("MatMul", shares, np.eye(len(model.classes_))[own])
+    shares = getattr(model, "class_shares_", model.class_weights_)
+    graph.classes(_told(model, graph, chances, places, shares), model.classes_)
+
+
+def _told(model, graph, chances, places, shares):
+    """Chances as far as they are believed, averaged with the logistic regression on the map."""
     factor = getattr(model, "class_sharpness_", 1.0)
     if factor != 1:
         odds = graph.add("Log", graph.add("Max", chances, np.array(LEAST_CHANCE)))
@@ -299,31 +305,31 @@ def _write_dcagm(model, graph, rows, places):
         coef, intercept = factor * model.class_head_.coef, factor * model.class_head_.intercept
         head = graph.softmax(graph.affine(places, Affine(coef, intercept)))
         chances = graph.mixed(chances, head, model.class_head_.say)
-    doubt = getattr(model, "class_doubt_", 0.0)
-    shares = getattr(model, "class_shares_", model.class_weights_)
-    chances = graph.mixed(chances, shares, doubt)
-    graph.classes(chances, model.classes_)
+    return graph.mixed(chances, shares, getattr(model, "class_doubt_", 0.0))
 
 
 def _write_bsdr(model, graph, rows, places):
     """Probabilities of the largest of independent normal scores, or of the sign of each."""
-    if model.inference != "variational" or model.proba != "plug-in":
+    if model.inference != "variational" or model.proba == "integral":
         raise ValueError(
             f"model has inference={model.inference!r} and proba={model.proba!r}; accepted are "
-            "'variational' and 'plug-in'"
+            "'variational' with 'auto' or 'plug-in'"
         )
     means = graph.affine(places, Affine(model.weights_, model.bias_))
     sd = graph.add("Sqrt", _score_variances(model, graph, places))
     n_scores = model.weights_.shape[1]
     if n_scores > 1 and len(model.classes_) == n_scores and _are_classes(model):
-        graph.classes(_largest(graph, means, sd, n_scores), model.classes_)
-        return
-    present = graph.normal_cdf(graph.add("Div", means, sd))
-    if n_scores == 1:
-        absent = graph.add("Sub", np.array(1.0), present)
-        graph.classes(graph.add("Concat", absent, present, axis=1), model.classes_)
+        chances = _largest(graph, means, sd, n_scores)
     else:
-        graph.labels(present, n_scores)
+        chances = graph.normal_cdf(graph.add("Div", means, sd))
+        if n_scores > 1:
+            graph.labels(chances, n_scores)
+            return
+        absent = graph.add("Sub", np.array(1.0), chances)
+        chances = graph.add("Concat", absent, chances, axis=1)
+    shares = getattr(model, "class_shares_", None) if model.proba == "auto" else None
+    told = chances if shares is None else _told(model, graph, chances, places, shares)
+    graph.classes(told, model.classes_)
 
 
 def _are_classes(model) -> bool:

@@ -7,6 +7,7 @@ from gnomon.linalg.data import Matrix
 from gnomon.models.bsdr.inputs import (
     DualRidge,
     GramRidge,
+    Spanned,
     gap_variances,
     gram_or_dual_ridge,
     latent_variances,
@@ -66,6 +67,23 @@ def test_spectral_route_equals_the_dense_inverse(X, rng, storage):
     rows = rng.standard_normal((4, X.shape[1]))
     forms = np.stack([np.einsum("ia,ab,ib->i", rows, S, rows) for S in dense], axis=1)
     assert_allclose(ridge.forms(phi, q)(rows), forms)
+
+
+def test_axes_of_wide_sparse_rows_are_kept_as_these_rows(rng):
+    X = sparse.random_array((12, 90), density=0.2, rng=rng, format="csr")
+    inputs, ridge = read_inputs(Matrix(X), "column", NOISE, True)
+    same, dense = read_inputs(Matrix(X.toarray()), "column", NOISE, True)
+    assert isinstance(inputs.table, Spanned) and isinstance(same.table, np.ndarray)
+    assert inputs.table.rows.nnz == X.nnz
+    assert inputs.table.shape == same.table.shape
+    axes = inputs.table @ np.eye(inputs.table.shape[1])
+    assert_allclose(axes.T @ axes, np.eye(axes.shape[1]), atol=1e-10)
+    phi, new = rng.uniform(0.2, 3, q), Matrix(rng.standard_normal((5, 90)))
+    expected = latent_variances(same, phi, q, new)
+    assert_allclose(latent_variances(inputs, phi, q, new), expected, rtol=1e-10)
+    variance, other = (r.covariances(phi, q).variance for r in (ridge, dense))
+    expected = loading_variances(same, phi, other)
+    assert_allclose(loading_variances(inputs, phi, variance), expected, rtol=1e-9, atol=1e-12)
 
 
 def test_solvers_need_no_covariances(X, rng):

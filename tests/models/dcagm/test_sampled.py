@@ -51,9 +51,8 @@ def test_sums_of_blocks_are_those_of_all_rows_at_once(sample, rng):
         assert_allclose(ours, theirs, atol=1e-8)
 
 
-def test_a_sample_stands_for_all_rows(sample, monkeypatch):
-    monkeypatch.setattr(sampled, "SAMPLE_ROWS", 1000)
-    part, _ = sampled.draw(sample, MODEL)
+def test_a_sample_stands_for_all_rows(sample):
+    part, _ = sampled.draw(sample, MODEL, 1000)
     assert part.X.shape == (1000, 8)
     counts = np.bincount(part.labels + 1)
     assert_array_equal(counts[1:], np.bincount(sample.labels + 1)[1:])
@@ -62,15 +61,32 @@ def test_a_sample_stands_for_all_rows(sample, monkeypatch):
         assert_allclose(part.weights[part.labels == c].sum(), theirs)
 
 
-def test_steps_on_a_sample_end_where_another_sample_would_lead_elsewhere(rng, monkeypatch):
+def test_samples_of_few_labels_are_within_each_other(sample, monkeypatch):
+    for name, size in (("LARGE_ROWS", 2500), ("SAMPLE_ROWS", 1800), ("SMALL_ROWS", 1300)):
+        monkeypatch.setattr(sampled, name, size)
+    nested = sampled.draw_nested(sample, MODEL)
+    rows = [set(map(bytes, part.X.X)) for part in nested[:3]]
+    assert [len(of) for of in rows] == [2500, 1800, 1300]
+    assert rows[0] > rows[1] > rows[2]
+    for part in nested[:3]:
+        assert np.count_nonzero(part.labels >= 0) == np.count_nonzero(sample.labels >= 0)
+        assert_allclose(part.weights.sum(), sample.weights.sum())
+
+
+def test_many_labels_have_one_sample(sample, monkeypatch):
+    monkeypatch.setattr(sampled, "SMALL_ROWS", 1000)
+    nested = sampled.draw_nested(sample, MODEL)
+    assert nested.most is nested.part is nested.first
+
+
+def test_steps_on_a_sample_end_where_another_sample_would_lead_elsewhere(rng):
     """The error that is taken for granted is that of J over many samples, within a factor.
 
     Where the rows are those of Gaussians and these are found, as it is derived for them.
     """
     sample = planted(rng, hexagon(8))
-    assert sampled.draw(sample, MODEL)[1] == 0.0
-    monkeypatch.setattr(sampled, "SAMPLE_ROWS", 1000)
-    part, least_rise = sampled.draw(sample, MODEL)
+    assert sampled.draw(sample, MODEL, 3000)[1] == 0.0
+    part, least_rise = sampled.draw(sample, MODEL, 1000)
     settings, values = fit.Settings(MODEL, (), True, "within", None, 1, 50, 1e-3, rng), []
     state = fit.solve(part, settings, iterate).state
     alone = np.flatnonzero(sample.labels < 0)
@@ -134,8 +150,8 @@ def test_the_state_that_is_kept_has_unit_covariance_over_all_rows(sample, rng, m
 def test_a_round_whose_last_step_leaves_no_inverse_is_taken_on_all_rows(sample, monkeypatch):
     S, calls = sampled.covariance(sample), []
 
-    def step(state, rows, model):
-        state, value = alternation.step(state, rows, model)
+    def step(state, rows, model, n_em):
+        state, value = alternation.step(state, rows, model, n_em)
         calls.append(value)
         sign = -1.0 if len(calls) == sampled.ROUND_STEPS else 1.0
         mixture = state.mixture._replace(covariances=sign * state.mixture.covariances)

@@ -3,6 +3,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 
+from gnomon import SPPCA
 from gnomon.linalg import graph
 from gnomon.models.strength import links
 from gnomon.models.strength.completion import Outputs
@@ -193,3 +194,39 @@ def test_all_rows_are_searched_only_where_the_nearest_of_labelled_ones_help(rng,
     assert searched.count(90) == 11
     # One step lowers the loss of random classes by chance only.
     assert searched.count(300) < 11
+
+
+def _many_columns(rng):
+    X, labels, A = ring_of_kinds(rng, n=400)
+    return np.hstack([X, 6 * rng.standard_normal((400, 190))]), labels, A
+
+
+def test_a_head_sees_directions_of_content_that_the_map_does_not(rng):
+    X, labels, A = _many_columns(rng)
+    outputs = outputs_of(labels, np.arange(400) % 3 < 2)
+    found, E = links.learn(content(X), A, outputs, None, for_head=2)
+    plain, M = links.learn(content(X), A, outputs, None)
+    seen = found.n_map_columns(E.shape[1])
+    assert_allclose(E[:, :seen], M)
+    assert plain.n_map_columns(M.shape[1]) == M.shape[1] == seen
+    assert E.shape[1] - seen == len(found.steps) * (200 - 150)
+    assert_allclose(links.expand(found, X, links.Place(A, np.arange(0))), E, atol=1e-9)
+    # What comes last is content beyond the axes of the map, smoothed as these are.
+    assert_allclose(found.axes[:, 150:].T @ found.axes[:, :150], 0, atol=1e-8)
+    S = graph.normalized(A).toarray()
+    beyond = (X - X.mean(axis=0)) @ found.axes[:, 150:]
+    first = np.linalg.matrix_power(S, found.steps[0]) @ beyond / found.lengths[0]
+    assert_allclose(E[:, seen : seen + 50], first, atol=1e-9)
+
+
+def test_columns_for_a_head_leave_the_map_as_it_is(rng, monkeypatch):
+    X, labels, A = _many_columns(rng)
+    y = np.where(np.arange(400) % 3 < 2, labels, -1)
+    model = SPPCA(2).fit(X, y, links=A)
+    learn = links.learn
+    monkeypatch.setattr(links, "learn", lambda *known: learn(*known[:4]))
+    plain = SPPCA(2).fit(X, y, links=A)
+    assert len(model.class_head_.coef) > len(plain.class_head_.coef)
+    assert_allclose(model.transform(X, links=A), plain.transform(X, links=A), rtol=1e-6)
+    for ours, theirs in zip(model.posterior(X, links=A), plain.posterior(X, links=A), strict=True):
+        assert_allclose(ours, theirs, rtol=1e-6)

@@ -15,7 +15,7 @@ import numpy as np
 
 from gnomon.inference.loop import Method, Run, best_of, iterate
 from gnomon.linalg.data import Data
-from gnomon.linalg.solve import above_rounding, fix_signs, threads_for
+from gnomon.linalg.solve import above_rounding, column_signs, threads_for
 from gnomon.models.bsdr import gibbs, sampled, sweeps
 from gnomon.models.bsdr.factors import Factors, Gamma, Model, Priors, counted, make_model, reorder
 from gnomon.models.bsdr.inputs import (
@@ -295,7 +295,7 @@ def _in_order(factors, inputs, model, settings):
     if settings.n_components is None:
         order = order[: max(1, np.sum(relevance > FOUND_ABOVE))]
     P = standard_loadings(inputs, factors.P[:, order])
-    signs = np.where(np.sum(fix_signs(P) * P, axis=0) < 0, -1.0, 1.0)
+    signs = column_signs(P)
     return reorder(factors, order, signs, model.priors.kind), relevance
 
 

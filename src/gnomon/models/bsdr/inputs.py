@@ -21,7 +21,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import aslinearoperator
 
-from gnomon.linalg.data import Data, row_slices
+from gnomon.linalg.data import Data, row_slices, stored_rows
 from gnomon.linalg.solve import Cholesky, above_rounding, inverse_with_log_det
 from gnomon.linalg.standardize import are_components, column_statistics
 from gnomon.models.gaussian.filling import Filling, deviations
@@ -40,11 +40,40 @@ class Inputs(NamedTuple):
     mean: np.ndarray
     factors: np.ndarray
     """One over the standard deviation of every feature; zero where it does not vary."""
-    table: np.ndarray
-    """X'X ("gram"), X ("dual") or the principal axes ("spectral")."""
+    table: Any
+    """X'X ("gram"), X ("dual") or the principal axes, an array or `Spanned` ("spectral")."""
     values: np.ndarray | None
     """Eigenvalues of a spectral route."""
     noise: float
+
+
+class Spanned(NamedTuple):
+    """Principal axes (d, r) of wide sparse rows, as the mixtures of these that they are.
+
+    So they take the room of the rows, where axes of 2,000 rows with 200,000 columns would take
+    3 GB. Model files hold this record: its fields keep their names.
+    """
+
+    rows: Any
+    """Sparse (d, n): rows in standard units, not centred, a column for each."""
+    weights: np.ndarray
+    """What they are mixed by (n, r): of mean zero each, which centres the rows."""
+
+    @property
+    def shape(self):
+        """Numbers of features and axes."""
+        return self.rows.shape[0], self.weights.shape[1]
+
+    def __matmul__(self, P):
+        return self.rows @ (self.weights @ P)
+
+    def of_features(self, which: slice) -> np.ndarray:
+        """The axes of some features, formed."""
+        return self.rows[which] @ self.weights
+
+    def coordinates(self, X: np.ndarray) -> np.ndarray:
+        """Rows (m, d) along the axes (m, r)."""
+        return (self.rows.T @ X.T).T @ self.weights
 
 
 def read_inputs(X: Data, kind, noise, standardize: bool | str):
@@ -93,8 +122,13 @@ def loading_variances(inputs: Inputs, phi, variance):
     """Variances (d, q) of the `loadings`, from those of P."""
     if inputs.route == "spectral":
         slices = row_slices(inputs.table.shape)
-        variance = np.concatenate([_off_axes(inputs.table[s], phi, variance) for s in slices])
+        parts = [_off_axes(_of_features(inputs.table, s), phi, variance) for s in slices]
+        variance = np.concatenate(parts)
     return inputs.factors[:, None] ** 2 * variance
+
+
+def _of_features(axes, which):
+    return axes.of_features(which) if isinstance(axes, Spanned) else axes[which]
 
 
 def _off_axes(axes, phi, variance):
@@ -189,7 +223,7 @@ class GramRidge(_FactoredRidge):
 
     def __init__(self, X, noise, gram=None):
         self.X, self.noise = X, noise
-        self.table = X.gram() if gram is None else gram
+        self.table = double_gram(X) if gram is None else gram
         self.n_features = len(self.table)
 
     def with_array(self) -> "GramRidge":
@@ -288,7 +322,7 @@ class SpectralRidge:
 
     def __init__(self, X, noise, axes, values):
         self.X, self.noise, self.table, self.values = X, noise, axes, values
-        self.n_features = len(axes)
+        self.n_features = axes.shape[0]
 
     def with_array(self) -> "SpectralRidge":
         """The same with its rows as one array."""
@@ -324,7 +358,7 @@ class SpectralRidge:
         variance = 1.0 / self._precision(phi)
 
         def evaluate(rows):
-            inside = (rows @ self.table) ** 2
+            inside = _along(self.table, rows) ** 2
             outside = np.maximum(np.sum(rows**2, axis=1) - inside.sum(axis=1), 0.0)
             return inside @ variance + outside[:, None] / phi
 
@@ -332,6 +366,10 @@ class SpectralRidge:
 
     def _precision(self, phi):
         return phi + self.values[:, None] / self.noise
+
+
+def _along(axes, rows):
+    return axes.coordinates(rows) if isinstance(axes, Spanned) else rows @ axes
 
 
 Ridge = GramRidge | DualRidge | SpectralRidge
@@ -347,14 +385,37 @@ def gram_or_dual_ridge(X: Data, noise) -> Ridge:
 def spectral_ridge(X: Data, noise) -> SpectralRidge:
     """The route along the principal axes, from X'X or, where that is smaller, X X'."""
     if X.shape[1] <= X.shape[0]:
-        values, axes = eigh(X.gram(), check_finite=False)
+        values, axes = eigh(double_gram(X), check_finite=False)
         return SpectralRidge(X @ aslinearoperator(axes), noise, axes, np.maximum(values, 0.0))
     values, vectors = eigh(X.dual_gram(), check_finite=False)
     kept = above_rounding(values, X.dtype, X.shape[1])
     values, vectors = values[kept], vectors[:, kept]
-    axes = np.asarray(X.T @ vectors, dtype=float)
-    axes /= np.sqrt(values)
-    return SpectralRidge(vectors * np.sqrt(values), noise, axes, values)
+    return SpectralRidge(vectors * np.sqrt(values), noise, _axes(X, vectors, values), values)
+
+
+def _axes(X, vectors, values):
+    """Principal axes of centred rows from the eigenvectors of X X'."""
+    weights, stored = vectors / np.sqrt(values), stored_rows(X)
+    if stored is None:
+        return np.asarray(X.T @ weights, dtype=float)
+    if stored.shift.any():
+        weights -= weights.mean(axis=0)
+    # Row by row: a sparse product would copy other orders every time.
+    return Spanned(stored.array.T.tocsr().astype(float), np.ascontiguousarray(weights))
+
+
+def double_gram(X: Data) -> np.ndarray:
+    """X'X (d, d) with sums in double precision.
+
+    Those of single precision depend on how rows are parted: in blocks 57,000 of them ended 1e-5
+    from where they do as an array.
+    """
+    return X.gram() if X.is_sparse or X.dtype == np.float64 else X.reduced(_double_sums)
+
+
+def _double_sums(X):
+    blocks = (block.astype(float) for block in X.dense_blocks())
+    return sum((block.T @ block for block in blocks), np.zeros((X.n_features,) * 2))
 
 
 def _ridge_of(inputs: Inputs) -> Ridge:

@@ -28,7 +28,7 @@ from scipy.linalg import eigh
 from gnomon.exceptions import NumericalError
 from gnomon.inference.loop import Method, iterate
 from gnomon.linalg.blocks import KEPT_ENTRIES, Blocks
-from gnomon.linalg.data import Data, Matrix, larger, placed
+from gnomon.linalg.data import Data, Matrix, placed
 from gnomon.linalg.solve import above_rounding
 from gnomon.models.bsdr import curved, sweeps
 from gnomon.models.bsdr.factors import Factors, Model, Standing, bound, score_means, with_ones
@@ -127,9 +127,10 @@ def draw(whole: Whole) -> Sample:
     model, known = whole.model, known_of(whole.model.outputs)
     size = min(SAMPLE_ROWS, KEPT_ENTRIES // model.ridge.n_features)
     index, counts = strata.drawn(_kinds(known), size)
-    rows = whole.X.rows(index).as_array()
+    # In double precision, or sweeps would make the last digits of all sums those of single ones.
+    rows = whole.X.rows(index).as_array().astype(float, copy=False)
     spectral = whole.inputs.route == "spectral"
-    X = Matrix(rows @ whole.inputs.table.astype(rows.dtype) if spectral else rows)
+    X = Matrix(rows @ whole.inputs.table if spectral else rows)
     no_slopes = np.zeros((0, model.outputs.n_outputs))
     standing = Standing(counts[:, None], np.ones((len(rows), 1)), no_slopes, 0.0)
     outputs = with_known(model.outputs, known[index])
@@ -231,10 +232,11 @@ def sums_of_all(factors: Factors, whole: Whole) -> Sums:
 def _score_sums(X: Data, known, P, factors, model):
     """Sums over some rows, whose scores are settled; run where the rows are."""
     total = _no_sums(X.shape[1], model.outputs.n_outputs)
-    for rows, block in placed(larger(X.dense_blocks(), BLOCK_ROWS)):
+    for rows, block in placed(X.large_blocks(BLOCK_ROWS)):
         own = model._replace(outputs=with_known(model.outputs, known[rows]))
-        projected = block @ P.astype(block.dtype)
-        total = _joined(total, _sums_at(block, projected, factors, own))
+        # Sums of single precision would depend on how rows are parted, as X'X (`double_gram`).
+        block = block.astype(float, copy=False)
+        total = _joined(total, _sums_at(block, block @ P, factors, own))
     return total
 
 
@@ -242,6 +244,7 @@ def _number_sums(X: Data, Y):
     """Sums over some rows whose scores are known."""
     total = _no_sums(X.shape[1], Y.shape[1])
     for rows, block in placed(X.dense_blocks()):
+        block = block.astype(float, copy=False)
         total = _joined(total, _products(block, with_ones(Y[rows]), 1.0, 0.0))
     return total
 

@@ -132,25 +132,37 @@ def loss(found: list[Fold]) -> float:
 def folds(sample: Sample) -> np.ndarray:
     """Fold of every labelled row, -1 for others and for a class that is known from one alone.
 
-    Rows are dealt out class by class in the order of their sizes, so that neither the order of rows
-    nor the names of classes matter; equal rows and those of a chunk stay together.
+    Equal rows and those of a chunk stay together.
     """
     out, known = np.full(len(sample.labels), -1), np.flatnonzero(sample.labels >= 0)
-    labels, sizes = sample.labels[known], sizes_of_units(sample, known)
-    classes, position = np.unique(labels), 0
-    for c in sorted(classes, key=lambda c: sizes[labels == c].min()):
+    out[known] = dealt(sample.labels[known], sizes_of_units(sample, known))
+    return out
+
+
+def dealt(labels, sizes) -> np.ndarray:
+    """Fold of every row, dealt out class by class in the order of their sizes; -1 of one alone.
+
+    So neither the order of rows nor the names of classes matter.
+    """
+    out, position = np.full(len(labels), -1), 0
+    for c in sorted(np.unique(labels), key=lambda c: sizes[labels == c].min()):
         names, rank = np.unique(sizes[labels == c], return_inverse=True)
         if len(names) > 1:
-            out[known[labels == c]] = (position + rank) % N_FOLDS
+            out[labels == c] = (position + rank) % N_FOLDS
             position += len(names)
     return out
 
 
 def sizes_of_units(sample: Sample, rows) -> np.ndarray:
     """Size of each row, that of the least member for all of a chunk."""
-    sizes = np.asarray(sample.X.rows(rows).row_squared_norms(), dtype=float)
-    sizes = np.round(sizes / max(sizes.max(), np.finfo(float).tiny), DIGITS)
+    sizes = sizes_of(sample.X.rows(rows))
     unit = np.unique(sample.units[rows], return_inverse=True)[1]
     least = np.full(unit.max() + 1, np.inf)
     np.minimum.at(least, unit, sizes)
     return least[unit]
+
+
+def sizes_of(X: Data) -> np.ndarray:
+    """Squared length of each row in shares of the largest, the same for rows that are equal."""
+    sizes = np.asarray(X.row_squared_norms(), dtype=float)
+    return np.round(sizes / max(sizes.max(), np.finfo(float).tiny), DIGITS)

@@ -19,7 +19,7 @@ from scipy.linalg import eigh
 
 from gnomon.inference.loop import Method, Run, iterate, keep_best
 from gnomon.linalg.data import Data, Matrix
-from gnomon.linalg.solve import fix_signs, threads_for
+from gnomon.linalg.solve import column_signs, threads_for
 from gnomon.linalg.standardize import RowSpace, Standard, row_space, standardize
 from gnomon.models.dcagm import batches, few, sampled
 from gnomon.models.dcagm.alternation import PATIENCE, Model, State, state_at, step
@@ -156,11 +156,11 @@ def solved(sample: Sample, settings: Settings, loop: Loop):
     if whole:
         settings, scores = with_chosen_weights(sample, settings)
         return settings, scores, solve(sample, settings, loop), sample
-    part, least_rise = sampled.draw(sample, settings.model)
-    settings, scores = with_chosen_weights(part, settings)
-    first = solve(part, settings, iterate, least_rise).state
-    run = sampled.solve(part, first, sample, settings.model, loop, **_limits(sample, settings))
-    return settings, scores, run, part
+    nested = sampled.draw_nested(sample, settings.model)
+    settings, scores = with_chosen_weights(nested.part, settings)
+    first = solve(nested.first, settings, iterate, nested.least_rise).state
+    run = sampled.solve(nested, first, sample, settings.model, loop, **_limits(sample, settings))
+    return settings, scores, run, nested.part
 
 
 def basis_of(problem: Problem, standard: Standard, settings: Settings, are_few):
@@ -275,7 +275,7 @@ def reported(state: State, rows: Rows, model: Model, metric: str) -> State:
     average = np.tensordot(state.mixture.alpha, class_covariances(state.mixture), 1)
     V = eigh(K, average)[1][:, ::-1]
     P = state.P @ V
-    signs = np.where(np.sum(fix_signs(P) * P, axis=0) < 0, -1.0, 1.0)
+    signs = column_signs(P)
     V = V * signs
     return state._replace(P=P * signs, Z=state.Z @ V, mixture=moved(state.mixture, V))
 

@@ -14,6 +14,7 @@ rows last, (m, n) and (c, n).
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from gnomon.linalg.solve import stacked_half_inverses
 
@@ -22,7 +23,7 @@ from gnomon.linalg.solve import stacked_half_inverses
 TINY = np.finfo(float).tiny
 # Entries of A z that are worked on at a time: few enough for the cache.
 ENTRIES_AT_ONCE = 2**19
-# Products z_a z_b of a row up to which all sums of squares are one product with these.
+# Products z_a z_b of a row up to which squared lengths and sums of squares are products with these.
 MOST_PRODUCTS = 300
 
 
@@ -64,18 +65,24 @@ class Moments(NamedTuple):
 class Whitened(NamedTuple):
     """A mixture made ready for many rows: A (s, q, q) with A Sigma A' = I, and what goes with it.
 
-    The log density of a Gaussian, its weights included, is constant + slope'z - |A z|^2 / 2.
+    The log density of a Gaussian, its weights included, is constant + slope'z - |A z|^2 / 2; the
+    last is ``halves`` (s, q (q + 1) / 2) times the products z_a z_b of a row.
     """
 
     mixture: Mixture
     factors: np.ndarray
     slopes: np.ndarray
     constants: np.ndarray
+    halves: np.ndarray
 
     def astype(self, dtype) -> "Whitened":
         """The same for rows of another precision."""
-        parts = (part.astype(dtype) for part in (self.factors, self.slopes, self.constants))
-        return Whitened(self.mixture, *parts)
+        return Whitened(self.mixture, *(part.astype(dtype) for part in self[1:]))
+
+    @property
+    def precisions(self) -> np.ndarray:
+        """A'A (s, q, q)."""
+        return self.factors.swapaxes(1, 2) @ self.factors
 
 
 def whiten(mixture: Mixture) -> Whitened:
@@ -88,21 +95,46 @@ def whiten(mixture: Mixture) -> Whitened:
     constants = np.log(mixture.alpha)[mixture.class_of]
     constants += np.log(np.maximum(mixture.beta, TINY))
     constants -= 0.5 * (q * np.log(2 * np.pi) + logdets[mixture.covariance_of])
-    return Whitened(mixture, factors, slopes, constants - 0.5 * np.sum(centres**2, axis=1))
+    constants -= 0.5 * np.sum(centres**2, axis=1)
+    a, b = np.triu_indices(q)
+    halves = (factors.swapaxes(1, 2) @ factors)[:, a, b] * np.where(a == b, 0.5, 1.0)
+    return Whitened(mixture, factors, slopes, constants, halves)
 
 
 def log_joint(white: Whitened, Z) -> np.ndarray:
     """Log of alpha beta N(z; mu, Sigma) for each Gaussian and row (m, n)."""
     columns = np.ascontiguousarray(Z.T)
-    lengths = np.empty((len(white.factors), len(Z)), dtype=columns.dtype)
-    for some, A in _runs(white.factors, len(Z)):
+    out = white.slopes @ columns
+    out += white.constants[:, None]
+    out -= _lengths(white, columns)[white.mixture.covariance_of]
+    return out
+
+
+def _lengths(white, columns):
+    """Half the squared length of A z for each covariance and row (s, n)."""
+    if _few_products(len(columns)):
+        return white.halves @ _products(columns)
+    lengths = np.empty((len(white.factors), columns.shape[1]), dtype=columns.dtype)
+    for some, A in _runs(white.factors, columns.shape[1]):
         Az = A @ columns
         np.square(Az, out=Az)
         np.sum(Az.reshape(-1, *columns.shape), axis=1, out=lengths[some])
     lengths *= 0.5
-    out = white.slopes @ columns
-    out += white.constants[:, None]
-    out -= lengths[white.mixture.covariance_of]
+    return lengths
+
+
+def _few_products(q):
+    return q * (q + 1) // 2 <= MOST_PRODUCTS
+
+
+def _products(columns):
+    """All z_a z_b with a <= b (q (q + 1) / 2, n)."""
+    q, n = columns.shape
+    out, start = np.empty((q * (q + 1) // 2, n), dtype=columns.dtype), 0
+    for a in range(q):
+        stop = start + q - a
+        np.multiply(columns[a], columns[a:], out=out[start:stop])
+        start = stop
     return out
 
 
@@ -113,6 +145,12 @@ def row_gradient(white: Whitened, parts, Z) -> np.ndarray:
     """
     columns, weights = np.ascontiguousarray(Z.T), by_covariance(white.mixture, parts)
     out = white.slopes.T @ parts
+    if _few_products(len(columns)):
+        summed = (white.precisions.reshape(len(weights), -1).T @ weights).reshape(
+            -1, *columns.shape
+        )
+        summed *= columns
+        return (out - summed.sum(axis=1)).T
     for some, A in _runs(white.factors, len(Z)):
         Az = A @ columns
         Az.reshape(-1, *columns.shape)[:] *= weights[some, None]
@@ -131,8 +169,12 @@ def _runs(factors, n):
 
 def by_covariance(mixture: Mixture, parts) -> np.ndarray:
     """Parts of the Gaussians (m, n) added up for each covariance (s, n)."""
-    s = len(mixture.covariances)
-    return parts if s == len(parts) else (mixture.covariance_of == np.arange(s)[:, None]) @ parts
+    s, m = len(mixture.covariances), len(parts)
+    if s == m:
+        return parts
+    # Sparse, as each Gaussian has one: of 500 classes a dense product took nearly half of a fit.
+    places = mixture.covariance_of, np.arange(m)
+    return sparse.csr_array((np.ones(m, parts.dtype), places), shape=(s, m)) @ parts
 
 
 def row_densities(white: Whitened, Z) -> tuple[np.ndarray, np.ndarray]:
@@ -195,11 +237,11 @@ def moments_of(mixture: Mixture, counts, parts, Z) -> Moments:
 def _squares(weights, Z):
     """Sums of z z' (s, q, q), of which each covariance has its weights (s, n)."""
     q, columns = Z.shape[1], np.ascontiguousarray(Z.T)
-    if q * (q + 1) // 2 > MOST_PRODUCTS:
+    if not _few_products(q):
         return np.stack([(columns * own) @ Z for own in weights])
     a, b = np.triu_indices(q)
     squares = np.empty((len(weights), q, q))
-    squares[:, a, b] = squares[:, b, a] = weights @ (columns[a] * columns[b]).T
+    squares[:, a, b] = squares[:, b, a] = (_products(columns) @ weights.T).T
     return squares
 
 
@@ -231,7 +273,8 @@ def of_class(white: Whitened, c: int) -> Whitened:
         mixture.means[own],
         mixture.covariances[kept],
     )
-    return Whitened(part, white.factors[kept], white.slopes[own], white.constants[own])
+    of_gaussians = white.slopes[own], white.constants[own]
+    return Whitened(part, white.factors[kept], *of_gaussians, white.halves[kept])
 
 
 def m_step(mixture: Mixture, moments: Moments, prior: Prior) -> Mixture:

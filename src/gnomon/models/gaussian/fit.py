@@ -18,7 +18,12 @@ from gnomon.inference.loop import Run, iterate
 from gnomon.linalg.data import as_data, center, check_spread, has_gaps, weighted
 from gnomon.linalg.solve import threads_for
 from gnomon.models.gaussian import bayesian, dimension, em, gaps, patterns, ppca
+from gnomon.stats import strata
 from gnomon.stats.gaussian import View
+
+# Rows with gaps by which a size is chosen where all are too many to keep: of 50 columns 12 CPU
+# seconds, and held-out likelihood errs less than from one size to the next.
+SIZE_ROWS = 10_000
 
 
 class Problem(NamedTuple):
@@ -107,7 +112,7 @@ def _fit_gaps(problem, settings, loop):
 def _size_with_gaps(problem, settings):
     """The number of components that is asked for by a share or by "auto", and the curve if any."""
     limits = {"max_iter": settings.max_iter, "tol": settings.tol}
-    data, curve = patterns.inputs(*problem), None
+    data, curve = patterns.inputs(*_some_rows(problem)), None
     if settings.n_components == "auto":
         curve = dimension.search_curve(data, settings.rng, **limits)
 
@@ -116,6 +121,16 @@ def _size_with_gaps(problem, settings):
 
     explained = partial(dimension.explained_with_gaps, data, fit_rows)
     return _size(settings.n_components, curve, explained, problem.X.shape), curve
+
+
+def _some_rows(problem):
+    """All rows, or evenly drawn ones of more than are kept: a size costs many fits."""
+    X, weights = problem
+    if not patterns.too_many(X):
+        return problem
+    index, _ = strata.drawn(np.zeros(X.shape[0]), SIZE_ROWS)
+    rows = as_data(X).rows(index).as_array()
+    return Problem(rows, None if weights is None else weights[index])
 
 
 def _fit_evidence(problem, settings, loop):

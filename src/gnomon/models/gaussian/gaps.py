@@ -26,9 +26,9 @@ from gnomon.models.gaussian.patterns import (
     Table,
     column_squares,
     condensed,
-    each,
     group_sizes,
     n_observed,
+    over_parts,
 )
 from gnomon.stats.gaussian import Distances, split_distances
 
@@ -153,15 +153,22 @@ def noise_step(state: State, data: Table) -> tuple[State, float]:
     Columns have one noise variance. With C = Cov(z) what is left of a row is expected to be
     |x - W z|^2 = noise (distance - |z|^2 + q - tr C), so that no second moments are needed.
     """
-    q, left, objective = state.W.shape[1], 0.0, 0.0
-    for rows in each(data):
-        for part in posteriors(state, rows):
-            weights = rows.weights[part.rows]
-            objective += float(weights @ part.log_likelihoods)
-            known = q - np.trace(part.covariances, axis1=1, axis2=2)[part.of_row]
-            left += weights @ (part.distances - np.einsum("rj,rj->r", part.Z, part.Z) + known)
+    left, objective = 0.0, 0.0
+    for found, more in over_parts(partial(_noise_left, state), data):
+        left, objective = left + found, objective + more
     noise = np.maximum(state.noise * left / n_observed(data), data.floors)
     return state._replace(noise=noise), objective
+
+
+def _noise_left(state, data: Patterns):
+    """What some rows add to the sum of `noise_step`, and to the log likelihood."""
+    q, left, objective = state.W.shape[1], 0.0, 0.0
+    for part in posteriors(state, data):
+        weights = data.weights[part.rows]
+        objective += float(weights @ part.log_likelihoods)
+        known = q - np.trace(part.covariances, axis1=1, axis2=2)[part.of_row]
+        left += weights @ (part.distances - np.einsum("rj,rj->r", part.Z, part.Z) + known)
+    return left, objective
 
 
 def _all_moments(state, data, known):
@@ -169,8 +176,7 @@ def _all_moments(state, data, known):
     if not isinstance(data, Parts):
         return _moments(state, data, known)
     total, objective = [0.0, 0.0, 0.0], 0.0
-    for part in each(data):
-        sums, more = _moments(state, part)
+    for sums, more in over_parts(partial(_moments, state), data):
         total = [a + b for a, b in zip(total, sums, strict=True)]
         objective += more
     return tuple(total), objective

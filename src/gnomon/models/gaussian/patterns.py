@@ -12,6 +12,7 @@ import numpy as np
 
 from gnomon.linalg.blocks import KEPT_ENTRIES
 from gnomon.linalg.data import as_data, check_columns, check_spread, larger, placed
+from gnomon.linalg.threads import in_order
 from gnomon.stats.gaussian import NOISE_FLOOR
 
 # Rows that are sorted by their patterns at a time where all do not fit in memory.
@@ -64,11 +65,20 @@ Table = Patterns | Parts
 
 def each(data: Table) -> Iterator[Patterns]:
     """The patterns of all rows, or of one run after another."""
+    return over_parts(lambda patterns: patterns, data)
+
+
+def over_parts(function: Callable[[Patterns], Any], data: Table) -> Iterator[Any]:
+    """What a function gives for the patterns of all rows, or of each run in order, by threads."""
     if isinstance(data, Patterns):
-        yield data
+        yield function(data)
         return
-    for rows, weights in data.rows():
-        yield group_rows(rows, data.groups, weights, data.shift)
+
+    def of_run(run):
+        rows, weights = run
+        return function(group_rows(rows, data.groups, weights, data.shift))
+
+    yield from in_order(of_run, data.rows(), np.inf)
 
 
 def in_parts(X, weights=None, beside=None, groups=None) -> Parts:

@@ -16,8 +16,8 @@ from scipy import sparse
 
 from gnomon.inference.lbfgs import ascend
 from gnomon.inference.loop import Method, Run, anderson, iterate
-from gnomon.linalg.solve import Cholesky, fix_signs, stacked_covariances
-from gnomon.linalg.tall import inner, mixed
+from gnomon.linalg.solve import Cholesky, column_signs, stacked_covariances
+from gnomon.linalg.tall import mixed
 from gnomon.models.sppca.closed_form import closed_form
 from gnomon.models.sppca.statistics import (
     Noise,
@@ -260,15 +260,15 @@ def penalty(state: State, noise: Noise) -> float:
 def canonical(state: State, basis=None) -> State:
     """Axes in falling order of the noise-weighted energy A - I, signs fixed, in full space.
 
+    The basis is orthonormal, so that the energy is that of the coordinates.
     Erratum E-YYTKW06-3: section 5.1 prints W_x'W_x + W_y'W_y, without the noise levels.
     """
-    W = state.W if basis is None else mixed(basis, state.W)
-    energy = inner(W, W) / state.sigma2 + state.W_y.T @ (state.W_y / state.sigma2_y[:, None])
-    _, R = np.linalg.eigh(energy)
-    turned = mixed(W, R[:, ::-1])
-    W = fix_signs(turned)
-    signs = np.where(np.einsum("ij,ij->j", W, turned) < 0, -1.0, 1.0)
-    return state._replace(W=W, W_y=state.W_y @ R[:, ::-1] * signs)
+    W_y, sigma2_y = state.W_y, state.sigma2_y[:, None]
+    _, R = np.linalg.eigh(state.W.T @ state.W / state.sigma2 + W_y.T @ (W_y / sigma2_y))
+    R = R[:, ::-1]
+    W = state.W @ R if basis is None else mixed(basis, state.W @ R)
+    signs = column_signs(W)
+    return state._replace(W=W * signs, W_y=W_y @ R * signs)
 
 
 # The parameters as one free vector. What the noise rule fixes or ties is left out, so that every

@@ -21,7 +21,7 @@ from scipy.linalg import eigh
 
 from gnomon.linalg.data import Data, center, check_spread, weighted
 from gnomon.linalg.eigen import from_dual, from_moments, krylov_pairs, route
-from gnomon.linalg.solve import above_rounding, fix_signs, threads_for
+from gnomon.linalg.solve import above_rounding, column_signs, fix_signs, threads_for
 from gnomon.models.sppca.fit import Prediction, SppcaFit
 from gnomon.models.sppca.statistics import State
 from gnomon.models.strength.completion import (
@@ -87,11 +87,11 @@ def principal_space(mean, X: Data, size: int, rng, leading=None, way=None) -> Pr
     return PrincipalSpace(mean, X.unweighted, axes, variances, total, X.weights)
 
 
-def space_of(X: Data, weights, q: int, rng) -> PrincipalSpace:
-    """The principal space of all rows that stage 1 sees for q components."""
+def space_of(X: Data, weights, q: int, rng, times=1) -> PrincipalSpace:
+    """The principal space of all rows that stage 1 sees for q components, or times as many."""
     mean, X = center(weighted(X, weights))
     with threads_for(X):
-        space = principal_space(mean, X, n_directions(q), rng, leading=q)
+        space = principal_space(mean, X, times * n_directions(q), rng, leading=q)
     check_spread(space.total, X.dtype)
     return space
 
@@ -215,7 +215,7 @@ def assemble(space: PrincipalSpace, completion: Completion, q, s) -> SppcaFit:
     shrink = np.sqrt(np.maximum(1 - noise / energies, 0.0)) * (found.energies > 0)
     loadings = np.sqrt(space.variances)[:, None] * found.U * shrink
     W = space.axes @ loadings
-    signs = signs_of(W)
+    signs = column_signs(W)
     W_y = (G.T @ found.U) * shrink * signs
     level = noise * float(np.sum(G**2)) / s if s > 0 else np.inf
     sigma2, offset = _input_noise(space, loadings), completion.offset
@@ -263,11 +263,6 @@ def _discarded(energies, dimension):
     """Mean energy of the directions left out: the noise of Theorem 2 in shares of the total."""
     left = dimension - len(energies)
     return max(1.0 - float(energies.sum()), 0.0) / left if left > 0 else 0.0
-
-
-def signs_of(W) -> np.ndarray:
-    """Signs (q,) that make the entry of largest size of every column positive."""
-    return np.where(np.sum(fix_signs(W) * W, axis=0) < 0, -1.0, 1.0)
 
 
 def padded(values, q) -> np.ndarray:

@@ -18,12 +18,12 @@ import numpy as np
 from gnomon.inference.loop import Method, Run, anderson, iterate
 from gnomon.linalg.blocks import Made
 from gnomon.linalg.data import Data, Matrix, as_data
-from gnomon.linalg.solve import one_thread
+from gnomon.linalg.solve import column_signs, one_thread
 from gnomon.models.gaussian import gaps as observed
 from gnomon.models.gaussian import patterns
 from gnomon.models.sppca.fit import SppcaFit
 from gnomon.models.sppca.statistics import State
-from gnomon.models.strength.closed_form import padded, signs_of
+from gnomon.models.strength.closed_form import padded
 from gnomon.models.strength.rule import RULE, TINY
 
 
@@ -200,5 +200,5 @@ def _principal_axes(W, scale, d):
     scaled = W / scale[:, None]
     _, R = np.linalg.eigh(scaled.T @ scaled)
     turned = W @ R[:, ::-1]
-    turned *= signs_of(turned[:d])
+    turned *= column_signs(turned[:d])
     return turned[:d], turned[d:]
