@@ -19,6 +19,7 @@ PAGE = ROOT / "docs" / "trust.md"
 FIGURE = ROOT / "docs" / "_static" / "reliability.svg"
 TESTS = ROOT / "tests"
 LAYERS = ("linalg", "stats", "inference", "models", "estimators", "displays", "tools")
+ENOUGH_RUNS = 20
 NOT_RUN = "Not run yet: `{}` has no result here."
 PLANTED = TESTS / "benchmarks" / "test_calibration_posteriors.py"
 GEWEKE = TESTS / "models" / "bsdr" / "test_gibbs.py"
@@ -269,18 +270,52 @@ def repeats():
     title, found = "## Do tests fail by chance?\n\n", read("repeats")
     if found is None:
         return title + NOT_RUN.format("benchmarks/repeats.py")
-    rows = [
-        (one["what"], one["seeds"], one["runs"], one["tests"], len(one["failed"]))
-        for one in found["parts"]
-    ]
-    names = ("tests", "other seeds", "runs", "tests in a run", "tests that ever failed")
-    table_of = table(names, rows)
-    told = "Every run has seeds of its own, and the tests in an order of its own."
-    failed = [f"- `{name}`" for one in found["parts"] for name in one["failed"]]
-    listed = "\n\nFailed at least once:\n\n" + "\n".join(failed) if failed else ""
-    return (
-        f"{title}{told}\n\n{table_of}{listed}\n\n{ran('benchmarks/repeats.py', found['machine'])}"
+    told = (
+        "Every run has seeds of its own, and the tests in an order of its own. Tests were mended "
+        "between runs. One holds again when it was repeated twenty times after its last failure, "
+        "on later code."
     )
+    parts, listed = found["parts"], failures(found["parts"])
+    whole = [part for part in parts if "names" not in part]
+    rows = [of_folder(what, whole, listed) for what in sorted({part["what"] for part in whole})]
+    missing = [name for name in LAYERS if name not in {row[0] for row in rows}]
+    rows += [(name, "", 0, "", "", "") for name in missing]
+    names = ("tests", "other seeds", "runs", "tests in a run", "ever failed", "of them open")
+    lines = [f"- `{name}`: {words}" for name, words, is_open in listed if is_open]
+    text = "\n\nOpen:\n\n" + "\n".join(lines) if lines else ""
+    ran_by = ran("benchmarks/repeats.py", found["machine"])
+    return f"{title}{told}\n\n{table(names, rows)}{text}\n\n{ran_by}"
+
+
+def of_folder(what, parts, listed):
+    """A line of the table: the runs of some tests over all states of the code."""
+    own = [part for part in parts if part["what"] == what]
+    failed = {name for part in own for name in part["failed"]}
+    is_open = [name for name, _, is_open in listed if is_open and name in failed]
+    runs = sum(part["runs"] for part in own)
+    return what, own[-1]["seeds"], runs, own[-1]["tests"], len(failed), len(is_open)
+
+
+def failures(parts):
+    """Every test that ever failed: how often, how often it was run since, and whether it is open."""
+    gone = {name for part in parts for name in part.get("gone", ())}
+    names = sorted({name for part in parts for name in part["failed"]} - gone)
+    return [(name, *history(name, parts)) for name in names]
+
+
+def history(name, parts):
+    """What became of a test, in words, and whether fewer than twenty runs passed since."""
+    own = [part for part in parts if holds(part, name)]
+    last = max(k for k, part in enumerate(own) if name in part["failed"])
+    times = sum(part["failed"].get(name, 0) for part in own)
+    runs, since = sum(part["runs"] for part in own), sum(part["runs"] for part in own[last + 1 :])
+    return f"failed in {times} of {runs} runs, {since} of them since", since < ENOUGH_RUNS
+
+
+def holds(part, name):
+    """Whether runs had a test, with all seeds changed."""
+    has = name in part["names"] if "names" in part else name.startswith(f"tests/{part['what']}")
+    return has and part["seeds"] == "all"
 
 
 def faults():

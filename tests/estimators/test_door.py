@@ -78,6 +78,15 @@ def test_sparse_rows_are_refused_where_they_cannot_be_used():
         read(sparse.csr_array(ROWS), accept_sparse=False)
 
 
+def test_dates_are_refused():
+    dates = np.array([["2020-01-01", "NaT"], ["2020-01-03", "2020-01-02"]], dtype="datetime64[D]")
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [1.0, 2.0], "b": dates[:, 0].astype("datetime64[s]")})
+    for X in (dates, dates - dates[0, 0], frame):
+        with pytest.raises(ValueError, match="X has dates or times; accepted are numbers"):
+            read(X)
+
+
 def test_infinity_is_refused():
     with pytest.raises(ValueError, match="contains infinity"):
         read(np.where(ROWS == 5, np.inf, ROWS))

@@ -481,6 +481,13 @@ def test_a_date_that_is_missing_is_no_class():
     assert len(classes.names) == 2
 
 
+def test_dates_are_no_numbers():
+    y = np.array(["2020-01-01", "NaT", "2020-01-02"], dtype="datetime64[D]")
+    for dates in (y, y - y[0]):
+        with pytest.raises(ValueError, match="y has dates or times; accepted are numbers"):
+            as_floats(dates)
+
+
 @pytest.mark.parametrize("dtype", [str, object])
 def test_a_mark_that_became_a_string_is_refused_in_any_array(dtype):
     with pytest.raises(ValueError, match="y has the string '-1' among strings"):

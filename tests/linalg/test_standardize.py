@@ -149,3 +149,10 @@ def test_a_constant_column_of_sparse_rows_with_weights_does_not_vary():
         found = column_statistics(stored, rng.random(300))
         assert not found.varying[1]
         assert_allclose(found.sd[1], 0, atol=1e-15)
+
+
+@pytest.mark.parametrize("scale", [1e-39, 1e-41])
+def test_units_below_the_range_of_the_numbers_are_refused(rng, scale):
+    X = (rng.standard_normal((20, 3)) * scale).astype(np.float32)
+    with pytest.raises(ValueError, match="too little for numbers of float32; rescale X"):
+        column_statistics(Matrix(X))

@@ -158,6 +158,18 @@ def test_thousands_are_found_where_they_are_plain(read, cells, expected):
     assert "thousands with" in " ".join(notes)
 
 
+@pytest.mark.parametrize(
+    "cells", [["1.5%", "20 %", ""], ["$3", "$1,250.5", "$2"], ["-3€", "4€", "5€"]]
+)
+def test_numbers_with_signs_are_told(read, cells):
+    table, notes = read({"a": cells, "b": ["x1", "y2", "z3"]}, ";")
+    assert column_kind(table.column("a")) == "text"
+    assert [note for note in notes if "with signs" in note] == [
+        f"numbers with signs: 'a' has {cells[0]!r}; read as texts, a level for each; take the "
+        "signs out of the cells if they mean numbers"
+    ]
+
+
 def test_thousands_points_can_be_named(read):
     table, notes = read({"a": ["1.234", "12"], "b": ["0,5", "1.000,25"]}, ";", thousands=".")
     assert_array_equal(numbers(table), [1234, 12])

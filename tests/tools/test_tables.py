@@ -1,5 +1,7 @@
 """Every format is read alike; every bad file is one clear sentence."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -146,6 +148,8 @@ def test_a_large_file_that_goes_on_wrongly_is_one_sentence(text, monkeypatch, li
         (b"a,caf\xe9\n1,2\n", "t.csv", "is not UTF-8"),
         (TEXT, "t.docx", "unknown suffix '.docx'"),
         (b"a,b\n1,2\n", "t.csv.gz", "cannot be read"),
+        ("a,b\n1,2\n".encode("utf-16"), "t.csv", "is UTF-16; say --encoding utf-16"),
+        ('a,b\n1,"x\n2,y\n3,z\n', "t.csv", "a quote before 'x' that is not closed"),
         (b"PAR1 not really", "t.parquet", "cannot be read"),
         (b"not arrow", "t.feather", "cannot be read"),
         (b"not a zip", "t.npz", "cannot be read"),
@@ -160,6 +164,17 @@ def test_bad_files_are_one_sentence(text, content, name, sentence):
         open_table(path)
     assert str(path) in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("end", ['2,"x\ny"\n', '2,"x\ny"', '"x\ny",3\n', '2,5" long\n'])
+def test_quotes_that_are_closed_or_within_a_text_are_read(text, end):
+    (batch,) = open_table(text("a,b\n1,x\n" + end)).batches()
+    assert batch.n_rows == 2
+
+
+def test_a_device_is_no_folder():
+    with pytest.raises(TableError, match="is a device; a file is wanted"):
+        open_table(Path("/dev/null"))
 
 
 def test_another_encoding_can_be_named(text):

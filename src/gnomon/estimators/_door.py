@@ -97,6 +97,7 @@ def read_data(estimator, X, *, fitting, allow_nan=True, accept_sparse=True, min_
     X = X if _is_here(X) else _read_elsewhere(estimator, X, fitting)
     if isinstance(X, Data):
         return _read_operator(estimator, X, fitting, allow_nan)
+    _refuse_dates(X)
     if isinstance(X, np.ma.MaskedArray):
         X = np.ma.filled(X.astype(float), np.nan)
     X = validate_data(
@@ -115,6 +116,13 @@ def read_data(estimator, X, *, fitting, allow_nan=True, accept_sparse=True, min_
     if fitting and min_samples > 1 and isinstance(X, np.ndarray):
         _refuse_equal_rows(X)
     return X
+
+
+def _refuse_dates(X):
+    """Raise for dates, of which NaT would become the number -9.2e18."""
+    types = getattr(X, "dtypes", [getattr(X, "dtype", None)])
+    if any(getattr(kind, "kind", "") in ("m", "M") for kind in np.ravel(types)):
+        raise ValueError("X has dates or times; accepted are numbers, as days since one of them")
 
 
 def _is_seen_finite(X):
@@ -190,7 +198,7 @@ def _read_gaps(estimator, X, fitting, allow_nan):
         f"X has missing values and {count(X.shape[0] * X.shape[1], 'entry', 'entries')} in blocks, "
         f"{KEPT_ENTRIES:,} of which are kept in memory; with more, missing values are accepted in "
         "fit by all models but PRPCA, PPCA with a prior and SPPCA with a probit likelihood, and "
-        "after it by gnomon.transform_blocks. Fit PPCA to these rows, fill each block by its impute "
+        "after it by gnomon.transform_blocks. Fit PPCA to the rows, fill each block by its impute "
         "and give the filled blocks to gnomon.from_loaders"
     )
 

@@ -341,6 +341,9 @@ def as_floats(y) -> np.ndarray:
         raise ValueError(f"y has {y.ndim} dimensions; accepted are a vector or a matrix")
     if y.dtype.kind == "c":
         raise ValueError("y has complex values; accepted are real numbers, NaN where missing")
+    if y.dtype.kind in "mM":
+        # As floats they would be counts of a unit that nobody asked for, and NaT the least one.
+        raise ValueError("y has dates or times; accepted are numbers, as days since one of them")
     if y.dtype.kind == "O":
         flat = [np.nan if _is_absent(value) else value for value in y.ravel()]
         y = np.array(flat, dtype=object).reshape(y.shape)

@@ -523,8 +523,9 @@ def column_sums(X) -> np.ndarray:
             blocks = (part[own].astype(float, copy=False) for own in row_slices(sizes))
             return _sum((block.sum(axis=0) for block in blocks), d, float)
 
-    runs = list(slices(n, max(1, RUN_ENTRIES // max(d, 1))))
-    return _sum(in_order(of_rows, runs, X.size), d, float)
+    if X.size <= RUN_ENTRIES:
+        return of_rows(slice(0, n))
+    return _sum(in_order(of_rows, list(slices(n, max(1, RUN_ENTRIES // d))), X.size), d, float)
 
 
 def squared_deviations(n, squares, sums, mean) -> float | None:
@@ -585,12 +586,12 @@ def stored_rows(X: Data) -> StoredRows | None:
     if isinstance(X, Matrix) and X.is_sparse:
         return StoredRows(X.X, np.zeros(X.n_features))
     below = stored_rows(X.X) if isinstance(X, Centered | Scaled) else None
-    if below is None:
-        return None
-    if isinstance(X, Centered):
+    if below is not None and isinstance(X, Centered):
         return below._replace(shift=below.shift + X.mean)
-    scaled = below.array @ sparse.diags_array(X.factors)
-    return StoredRows(scaled, below.shift * X.factors)
+    if below is not None and isinstance(X, Scaled):
+        scaled = below.array @ sparse.diags_array(X.factors)
+        return StoredRows(scaled, below.shift * X.factors)
+    return None
 
 
 def _short_dual_gram(X):

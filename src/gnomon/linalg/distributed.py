@@ -7,7 +7,7 @@ neither on the number of workers nor on which was first. A worker that is lost t
 it that was sent there, since all of it is in the graph.
 
     Distributed     the leaf: where the rows are, layers over them, their weights
-    from_dask       declares rows; one pass finds their number, sums, gaps and whether all are finite
+    from_dask       declares rows; one pass finds their number, sums, gaps, and infinity
     lazily          a function of rows, chunk by chunk, as dask arrays that are not computed
     computed        a vector of dask, one number a row, in memory
 """
@@ -240,7 +240,7 @@ def _dual_gram(parts):
 
 
 class _Look(NamedTuple):
-    """Numbers of rows of chunks, sums of columns, whether entries are taken, their number if sparse.
+    """Numbers of rows of chunks, sums of columns, whether entries are taken; how many if sparse.
 
     Sums are NaN for columns with gaps, which dense chunks may have.
     """

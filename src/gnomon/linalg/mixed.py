@@ -30,10 +30,11 @@ class Mixed(Data):
         mixings, rows = [self.R], self.X
         while isinstance(rows, Mixed):
             mixings, rows = [*mixings, rows.R], rows.X
-        content = rows.X if isinstance(rows, Centered) else rows
+        content, mean = rows, np.zeros(self.n_features)
+        if isinstance(rows, Centered):
+            content, mean = rows.X, rows.mean.astype(float)
         if not (self.is_sparse and isinstance(content, Matrix)):
             return sum(row_norms(columns) for _, columns in self._columns())
-        mean = np.zeros(self.n_features) if content is rows else rows.mean.astype(float)
         if len(mixings) > 1:
             return _norms_by_columns(mixings, content.X.tocsc(), mean)
         return _norms_of_sparse(self.R.tocsr(), content.X, mean)

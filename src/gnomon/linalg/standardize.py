@@ -44,7 +44,18 @@ def column_statistics(X: Data, weights=None) -> Columns:
     mean, centered = center(X.weighted(weights)) if np.ptp(weights) else center(X)
     centered = centered.unweighted
     sd, about, kurtosis = column_spread(centered, weights)
-    return Columns(mean, sd, varies(about, mean, X.dtype), centered, kurtosis)
+    varying = varies(about, mean, X.dtype)
+    _check_units(sd[varying], X.dtype)
+    return Columns(mean, sd, varying, centered, kurtosis)
+
+
+def _check_units(sd, dtype):
+    """Raise where a column in units of its deviation would leave the range of numbers."""
+    if sd.size and sd.min() < np.finfo(dtype).tiny:
+        raise ValueError(
+            f"X has a column that varies by {sd.min():.3g}, too little for numbers of {dtype}; "
+            "rescale X"
+        )
 
 
 class Standard(NamedTuple):

@@ -27,6 +27,8 @@ from gnomon.tools.tables import (
 )
 
 LIMIT = "(<=|>=|<|>|≤|≥)?"
+# A number with the sign of a share or a currency on either side.
+WITH_SIGN = r"^[%$€£¥]? *[-+]?[0-9][0-9.,']* *[%$€£¥]?$"
 # Texts that are tried before all of a column.
 SOME_CELLS = 1000
 
@@ -141,6 +143,7 @@ def rules_for(table: Table, batch, kinds: Mapping, note, *, texts_stay=False):
         for name, column in texts.items()
         if name not in dates and (styles := _styles(column, asked, kinds.get(name)))
     }
+    _tell_signs({n: c for n, c in texts.items() if n not in dates and n not in numbers}, note)
     orders = decided_orders(asked, {n: orders for n, orders in dates.items() if orders}, note)
     styles = _decided_styles(table, asked, numbers, batch, note)
     rule = Rule(table.path, "", (), censored=asked.censored, is_checked=not table.streamed)
@@ -297,6 +300,17 @@ def _fractions(batch):
             values = as_numbers(column)
             if (np.mod(values[np.isfinite(values)], 1) != 0).any():
                 yield name
+
+
+def _tell_signs(columns, note):
+    """Say which texts are numbers but for a sign, of which nobody expects a level for each."""
+    signed = {name: texts for name, texts in columns.items() if _fits(texts, WITH_SIGN)}
+    if signed:
+        found = (f"{name!r} has {texts.drop_null()[0].as_py()!r}" for name, texts in signed.items())
+        note(
+            f"numbers with signs: {'; '.join(found)}; read as texts, a level for each; take the "
+            "signs out of the cells if they mean numbers"
+        )
 
 
 def _tell_limits(columns, asked, note):

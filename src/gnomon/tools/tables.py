@@ -241,7 +241,8 @@ def _check_file(path):
         near = _nearest(path.name, [p.name for p in path.parent.glob("*")])
         raise TableError(f"there is no file {path}{near}")
     if not path.is_file():
-        raise TableError(f"{path} is a folder; a file is wanted")
+        kind = "a folder" if path.is_dir() else "a device"
+        raise TableError(f"{path} is {kind}; a file is wanted")
     if path.stat().st_size == 0:
         raise TableError(f"{path} is empty; a header and rows are wanted")
 
@@ -283,6 +284,7 @@ def from_arrow(path, data: pa.Table) -> Table:
 def _read_text(path, suffix, asked, kinds):
     from pyarrow import csv
 
+    _refuse_utf_16(path, asked.encoding)
     reading = asked._replace(separator=explained(path, lambda: _separator(path, suffix, asked)))
     large = explained(path, lambda: size_of_text(path, asked.max_growth)) > STREAM_ABOVE
     options = _csv_options(csv, reading, kinds, large)
@@ -297,6 +299,7 @@ def _read_text(path, suffix, asked, kinds):
     data = data.rename_columns(_named(own))
     _check_encoding(path, data.schema)
     (batch,) = from_arrow(path, data).batches()
+    _refuse_open_quote(path, data.columns[-1][-1].as_py(), reading.encoding)
     table = one_batch(path, _without_words(batch).columns)._replace(reading=reading)
     return table._replace(written=lambda names: _texts(table, own, names))
 
@@ -357,6 +360,25 @@ def _write(reader, schema, file):
         while pieces := list(islice(reader, BATCH_BYTES // CACHED_BYTES or 1)):
             writer.write_table(pa.Table.from_batches(pieces).combine_chunks())
     file.flush()
+
+
+def _refuse_open_quote(path, last, encoding):
+    """Raise where a quote that is never closed has made the last cell of all that follows it."""
+    lines = last.splitlines() if isinstance(last, str) else []
+    if len(lines) > 1 and not _end(path).decode(encoding, "replace").endswith('"'):
+        raise TableError(
+            f"{path} has a quote before {lines[0][:40]!r} that is not closed, so that "
+            'all lines after it would be lost; close it, or write "" for one that is part of a text'
+        )
+
+
+def _end(path):
+    """The last bytes of a text file that are no blanks."""
+    end = b""
+    with pa.input_stream(str(path), compression="detect") as stream:
+        while block := stream.read(BATCH_BYTES):
+            end = (end + block)[-64:].rstrip() or end
+    return end
 
 
 def _texts(table, own, names):
@@ -448,6 +470,14 @@ def _check_encoding(path, schema):
                 f"{path} is not UTF-8 in column {field.name!r}; "
                 "say --encoding latin-1 (or what it is)"
             )
+
+
+def _refuse_utf_16(path, encoding):
+    """Raise where a file begins as UTF-16 does and another encoding was asked for."""
+    with open(path, "rb") as file:
+        is_wide = file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    if is_wide and "16" not in encoding:
+        raise TableError(f"{path} cannot be read: it is UTF-16; say --encoding utf-16")
 
 
 def explained(path, read):

@@ -37,7 +37,7 @@ def test_the_integral_is_the_average_over_many_positions(case, rng, are_classes,
     drawn = [rng.multivariate_normal(z, S, 2000) for z, S in zip(Z, covariances, strict=True)]
     means = [predict.plug_in(z, B, C, are_classes).mean(axis=0) for z in drawn]
     assert_allclose(exact, means, atol=0.03)
-    assert np.abs(found - exact).max() < 0.02
+    assert np.abs(found - exact).max() < 0.04
     plain = predict.plug_in(Z, B, C, are_classes)
     assert np.abs(found - exact).mean() < 0.5 * np.abs(plain - exact).mean()
 

@@ -258,8 +258,6 @@ def test_printed_squares_of_means_lower_the_bound(update, printed, rng):
     assert np.all(np.diff(values) > -1e-8)
     settled = bound(right, model)
     assert bound(printed(right, model), model) < settled - 1e-4
-    _, printed_values = sweep_bounds(model, np.random.default_rng(1), update, printed)
-    assert printed_values[-1] < values[-1] - 1e-4
 
 
 def test_joint_means_solve_the_coupled_updates(rng):
@@ -361,4 +359,5 @@ def test_a_poor_basis_is_mended(fitted):
     swept = sweeps.update_latent(sweeps.update_projection(poor, model), model)
     mended = sweeps.update_basis(poor, model)
     assert bound(mended, model) > bound(swept, model)
-    assert bound(mended, model) > bound(factors, model) - 2.0
+    lost = bound(factors, model) - bound(poor, model)
+    assert bound(factors, model) - bound(mended, model) < 0.5 * lost

@@ -128,3 +128,12 @@ def test_densities_of_rows_are_those_of_all_classes(make_mixture, rng):
     marginal, found = gm.row_densities(gm.whiten(mixture), Z)
     assert_allclose(marginal, np.logaddexp.reduce(L, axis=0))
     assert_allclose(found, shares * np.exp(L - marginal)[mixture.class_of])
+
+
+def test_gaussians_that_share_a_covariance_are_added_up(make_mixture, rng):
+    mixture = make_mixture(per_gaussian=False)
+    parts = rng.random((len(mixture.means), 5)).astype(np.float32)
+    found = gm.by_covariance(mixture, parts)
+    for s, own in enumerate(found):
+        assert_allclose(own, parts[mixture.covariance_of == s].sum(axis=0), rtol=1e-6)
+    assert found.dtype == np.float32

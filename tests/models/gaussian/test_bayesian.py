@@ -114,7 +114,8 @@ def test_the_bound_is_below_the_evidence_and_near_it():
 
 
 def test_no_other_noise_variance_has_a_higher_bound():
-    for seed in range(150):
+    # The last two have a second maximum that a grid shows lower and that is higher.
+    for seed in (*range(150), 408, 1395):
         X = planted(50, 10, 3, seed, scale=0.5)
         spectrum = spectrum_of(X)
         found = bayesian.maximise(spectrum, 9, len(X))

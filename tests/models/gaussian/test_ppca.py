@@ -77,7 +77,7 @@ def test_planted_parameters_are_recovered_as_n_grows():
         _, X = center(Matrix(truth.X))
         view = ppca.closed_form(from_moments(X, 2), 2, n).view
         errors.append(np.abs(view.W @ view.W.T - truth.loadings @ truth.loadings.T).max())
-    assert errors[1] < 0.3 < errors[0]
+    assert errors[1] < errors[0] / 3  # a tenth in the mean
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -115,7 +115,7 @@ def test_clusters_far_apart_end_early_where_all_steps_end(monkeypatch):
 
 
 def test_labels_across_clusters_are_given_up_after_the_trial_steps(monkeypatch):
-    X, _, labels = long_classes(0, gap=4.0)
+    X, _, labels = long_classes(0, gap=8.0)
     F, known, _ = split(X, labels)
     F[[0, 2]] = F[[2, 0]]
     shares, n_steps = counted_steps(monkeypatch, F, known)

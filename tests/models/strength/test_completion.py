@@ -128,7 +128,7 @@ def test_a_given_penalty_gives_the_same_fit(rows, rng, wide):
     again = recomplete(F, Outputs(Y, observed, labels), ones, fit.penalty)
     assert_allclose(again.B, fit.B, rtol=1e-8, atol=1e-10)
     assert_allclose(again.offset, fit.offset, rtol=1e-8, atol=1e-10)
-    assert_allclose(again.residuals, fit.residuals, rtol=1e-8)
+    assert_allclose(again.residuals, fit.residuals, rtol=1e-8, atol=1e-9)
 
 
 def test_weights_count_as_repeated_rows(rows, rng):
@@ -227,13 +227,15 @@ def test_what_is_found_is_told_unless_the_widest_probabilities_are_best(
 
 def test_labels_that_x_does_not_predict_get_even_probabilities(classes, rng):
     _, outputs, code_vectors = classes
-    F, ones = rng.standard_normal((24, 60)), np.ones(24)
-    fit = complete(F, outputs, ones)
-    covariance, _ = predictive_covariance(fit, outputs, ones)
-    odds = gaussian_log_odds(rng.standard_normal((200, 60)) @ fit.B, covariance, code_vectors)
-    P = np.exp(odds) / np.exp(odds).sum(axis=1, keepdims=True)
+    ones, largest = np.ones(24), []
+    for _ in range(5):
+        fit = complete(rng.standard_normal((24, 60)), outputs, ones)
+        covariance, _ = predictive_covariance(fit, outputs, ones)
+        odds = gaussian_log_odds(rng.standard_normal((200, 60)) @ fit.B, covariance, code_vectors)
+        P = np.exp(odds) / np.exp(odds).sum(axis=1, keepdims=True)
+        largest.append(P.max(axis=1).mean())
     # A third each, and what 24 labels of chance say: .41 was seen; names of their own have .9.
-    assert P.max(axis=1).mean() < 0.5
+    assert np.mean(largest) < 0.5
 
 
 def test_numbers_have_the_variances_of_their_residuals_widened_as_few_rows_show_them(rows):

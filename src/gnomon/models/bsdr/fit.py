@@ -47,9 +47,11 @@ N_STARTS = 5
 # higher bound in six fits, one to a lower, and they take half of the time.
 MOST_CLASSES_WITH_STARTS = 26
 # Components whose projections deviate by less than this share of the latent noise carry nothing.
-# Components of noise reach .02 with classes and .32 with eight numeric outputs of 300 or 1,200 rows,
-# planted ones 1.7 and more: at a tenth, one regression in ten had the planted number.
-KEPT_ABOVE = 0.5
+KEPT_ABOVE = 0.1
+# And where their number is to be found, with less latent noise: components of noise reach .02 with
+# classes and .32 with eight numbers of 300 or 1,200 rows each, planted ones 1.7 and more. At .1 one
+# regression in ten had the planted number.
+FOUND_ABOVE = 0.5
 
 
 class Problem(NamedTuple):
@@ -120,8 +122,9 @@ def _fit(problem, settings, loop):
     inputs, ridge = read_inputs(problem.X, priors.kind, noise, settings.standardize)
     model = make_model(ridge, problem.outputs, priors)
     run = _solved(sampled.Whole(standard_rows(problem.X, inputs), model, inputs), settings, loop)
+    least = FOUND_ABOVE if settings.n_components is None else KEPT_ABOVE
     factors, relevance = _in_order(run.state, inputs, model, settings)
-    found = _of_factors(factors, inputs, relevance, run)
+    found = _of_factors(factors, inputs, relevance, run)._replace(kept=relevance > least)
     if settings.sampling is None:
         return found
     kept = gibbs.sample(factors, model, settings.sampling, settings.rng, len(run.objective))
@@ -290,7 +293,7 @@ def _in_order(factors, inputs, model, settings):
     order = np.argsort(-relevance, kind="stable")
     relevance = relevance[order]
     if settings.n_components is None:
-        order = order[: max(1, np.sum(relevance > KEPT_ABOVE))]
+        order = order[: max(1, np.sum(relevance > FOUND_ABOVE))]
     P = standard_loadings(inputs, factors.P[:, order])
     signs = column_signs(P)
     return reorder(factors, order, signs, model.priors.kind), relevance

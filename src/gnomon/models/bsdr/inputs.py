@@ -40,8 +40,8 @@ class Inputs(NamedTuple):
     mean: np.ndarray
     factors: np.ndarray
     """One over the standard deviation of every feature; zero where it does not vary."""
-    table: "np.ndarray | Spanned"
-    """X'X ("gram"), X ("dual") or the principal axes ("spectral")."""
+    table: Any
+    """X'X ("gram"), X ("dual") or the principal axes, an array or `Spanned` ("spectral")."""
     values: np.ndarray | None
     """Eigenvalues of a spectral route."""
     noise: float

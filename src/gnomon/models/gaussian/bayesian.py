@@ -42,6 +42,9 @@ START_STEPS, START_TOLERANCE = 30, 1e-4
 # Noise variances that are tried; with what the axes leave alone the highest maximum was missed in
 # one of twelve samples of weak components.
 GRID = 64
+# Tops of that grid that are lower by less, in nats, may be higher between its points: so it was in
+# 2 of 2,500 samples of 50 rows, by hundredths. The search then takes 1.3 times as long.
+NEAR_TOP = 1.0
 
 
 class Evidence(NamedTuple):
@@ -93,15 +96,27 @@ def _noise(values, trace, n, d):
     grid = np.geomspace(left[-1] / 2, left[0], GRID)
     starts = np.unique(np.concatenate([left, np.sqrt(left[1:] * left[:-1]), grid]))
     bounds = _bound(starts, values, trace, n, d)
-    best = int(np.argmax(bounds))
-    low, high = starts[max(best - 1, 0)], starts[min(best + 1, len(starts) - 1)]
+    around = np.pad(bounds, 1, constant_values=-np.inf)
+    is_top = (bounds >= around[:-2]) & (bounds >= around[2:]) & (bounds > bounds.max() - NEAR_TOP)
+    ends = np.pad(starts, 1, mode="edge")
+    found = [
+        _highest(
+            ends[k], starts[k], ends[k + 2], partial(_bound, values=values, trace=trace, n=n, d=d)
+        )
+        for k in np.flatnonzero(is_top)
+    ]
+    return max(found)[1]
+
+
+def _highest(low, middle, high, bound):
+    """The highest bound between two noise variances, and where it is; no lower than in between."""
     found = minimize_scalar(
-        lambda x: -_bound(np.exp(x), values, trace, n, d),
+        lambda x: -bound(np.exp(x)),
         bounds=(float(np.log(low)), float(np.log(high))),
         method="bounded",
         options={"xatol": 1e-9},
     )
-    return float(np.exp(found.x)) if -found.fun > bounds[best] else float(starts[best])
+    return max((float(-found.fun), float(np.exp(found.x))), (float(bound(middle)), float(middle)))
 
 
 def _bound(sigma2, values, trace, n, d):
