@@ -94,14 +94,21 @@ KINDS = (
     *(gaps, part_labelled, numbers, stored_sparsely, weighted),
     *(in_chunks, linked, wide, tall, noisy),
 )
-# Fits whose path divides at a choice or ends early: another processor ends a little elsewhere.
+# Fits whose path divides at a choice, ends early or ends where the bound is flat (of priors by row
+# it is equal to 1e-12, and loadings to a hundredth): another processor ends a little elsewhere.
 OPEN = {
     "BSDR, n_components=auto: wide",
+    "BSDR, prior=row: wide",
     "BSDRRegressor, n_components=auto: noisy",
     "BSDRRegressor, n_components=auto: wide",
     "BSDRRegressor, prior=column: gaps",
     "BSDRRegressor, prior=column: part_labelled",
     "BSDRRegressor, prior=column: wide",
+    "BSDRRegressor, prior=row",
+    "BSDRRegressor, prior=row: gaps",
+    "BSDRRegressor, prior=row: numbers",
+    "BSDRRegressor, prior=row: stored_sparsely",
+    "BSDRRegressor, prior=row: tall",
     "PRPCA, relation=learnt: wide",
     "SPPCA, supervision=likelihood, noise=per_output: stored_sparsely",
     "SPPCA, supervision=likelihood, noise=per_output: tall",

@@ -93,7 +93,7 @@ class State(NamedTuple):
     rise: float
 
 
-def step(state: State, rows: Rows, model: Model, n_em: int = N_EM) -> tuple[State, float]:
+def step(state: State, rows: Rows, model: Model, n_em: int | None = None) -> tuple[State, float]:
     """One step of conjugate gradients on P, then EM; and J of the state it was given."""
     moved, value = ascend(state, rows, model)
     return moved._replace(mixture=run_em(moved.mixture, moved.Z, rows, model, n_em)), value
@@ -106,9 +106,9 @@ def state_at(P, Z, mixture: Mixture, rows: Rows, model: Model) -> State:
     return State(P, Z, run_em(mixture, Z, rows, model), nothing, nothing, 0.0)
 
 
-def run_em(mixture: Mixture, Z, rows: Rows, model: Model, n_em: int = N_EM) -> Mixture:
+def run_em(mixture: Mixture, Z, rows: Rows, model: Model, n_em: int | None = None) -> Mixture:
     """The mixture after some steps of EM at coordinates Z."""
-    for _ in range(n_em):
+    for _ in range(N_EM if n_em is None else n_em):
         mixture, _ = em_step(mixture, Z, rows, model)
     return mixture
 

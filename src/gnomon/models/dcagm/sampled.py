@@ -20,7 +20,6 @@ from gnomon.inference.loop import Method, Run, iterate, keep_best
 from gnomon.linalg.blocks import KEPT_ENTRIES
 from gnomon.linalg.data import Data, Matrix, Weighted, placed
 from gnomon.models.dcagm.alternation import (
-    N_EM,
     SHRINKAGE,
     Model,
     State,
@@ -137,7 +136,7 @@ def solve(nested: Nested, first: State, sample: Sample, model, loop, *, max_iter
     rows = arrange(nested.part)
     state = first._replace(Z=rows.project(first.P))
     limits = {"tol": tol, "patience": ROUND_PATIENCE}
-    most, n_em = ALONE_ROUNDS, N_EM
+    most, n_em = ALONE_ROUNDS, None
     if nested.most is not nested.part:
         most, n_em = MOST_ROUNDS, ROUND_EM
         led = _rounds(rows, state, nested.most, model, n_em)
@@ -145,7 +144,7 @@ def solve(nested: Nested, first: State, sample: Sample, model, loop, *, max_iter
     return loop(_rounds(rows, state, sample, model, n_em), max_iter=min(max_iter, most), **limits)
 
 
-def _rounds(rows: Rows, state: State, sample: Sample, model: Model, n_em: int) -> Method:
+def _rounds(rows: Rows, state: State, sample: Sample, model: Model, n_em: int | None) -> Method:
     """Rounds of steps on some rows that are held to a sample that these are of."""
     S = covariance(sample)
     advance = partial(_round, rows=rows, S=S, sample=sample, model=model, n_em=n_em)
@@ -166,7 +165,7 @@ def _rescaled(state, S):
     return state._replace(P=P @ T, Z=state.Z @ T, mixture=moved(state.mixture, T))
 
 
-def _round(state: State, rows: Rows, S, sample: Sample, model: Model, n_em: int):
+def _round(state: State, rows: Rows, S, sample: Sample, model: Model, n_em=None):
     """Steps on the sample held to all rows as they are at a state; and J of all rows there."""
     whole = sums_of_all(sample, S, state, model)
     begin = state._replace(gradient=np.zeros((0, 0)), direction=np.zeros((0, 0)))
