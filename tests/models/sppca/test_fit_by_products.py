@@ -70,7 +70,7 @@ def test_all_rows_labelled_start_from_the_closed_form_in_every_basis(draw):
     X = rng.poisson(0.3, size=(n, d)) * (1 + 3 * rng.random((n, 1)) * (np.arange(d) < 20))
     complete = Problem(sparse.csr_array(X), X[:, :c].astype(float), np.ones((n, c), dtype=bool))
     found, _, run, _ = by_products(complete)
-    # Two maxima may be as high but for a nat; from PPCA some of four samples end 25 lower.
+    # Two maxima may be as high but for a nat; from PPCA one of these samples ends far lower.
     assert_allclose(found.small.objective, run.objective[-1], rtol=1e-4)
 
 

@@ -97,6 +97,11 @@ def test_many_rows_leave_one_penalty_nearly_all_of_the_share(rng):
     assert_allclose(fit.B, best.B, rtol=0.01)
 
 
+def test_a_class_without_rows_leaves_the_weights_of_the_others():
+    labels, weights = np.array([0, 0, 0, 2]), np.full(4, 1e10)
+    assert_allclose(class_weights(labels, weights), [2e10 / 3] * 3 + [2e10])
+
+
 def test_leave_one_out_holds_with_class_weights(rows, rng):
     F, Y, observed, ones = rows
     labels = np.repeat([0, 1, 2], [2, 4, 8])

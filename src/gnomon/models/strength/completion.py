@@ -211,7 +211,8 @@ def class_weights(labels, weights) -> np.ndarray:
     """Weights of labelled rows that make every class count the same; their sum is unchanged."""
     counts = np.bincount(labels, weights)
     share = weights.sum() / max(np.count_nonzero(counts), 1)
-    return weights * (share / np.maximum(counts[labels], TINY))  # a class may have no row
+    # Not the share of every class: one may have no row.
+    return weights * (share / np.maximum(counts[labels], TINY))
 
 
 def residual_covariance(E, weights) -> np.ndarray:
