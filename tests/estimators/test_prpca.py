@@ -614,7 +614,8 @@ def test_rewired_links_are_rejected_and_cost_nothing(linked, seed):
         classify.fit(m.transform(X[train]), side[train]).score(m.transform(X[test]), side[test])
         for m in Z
     ]
-    assert scores[1] >= scores[0] - 0.01
+    # One row of sixty more or less is chance.
+    assert scores[1] >= scores[0] - 1.01 / len(test)
 
 
 @pytest.mark.parametrize("relation", ["paper", "filter"])
