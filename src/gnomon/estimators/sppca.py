@@ -45,7 +45,7 @@ from gnomon.models.sppca.fit import Prediction, Settings, SppcaFit, fit, fit_mom
 from gnomon.models.sppca.statistics import State
 from gnomon.models.strength import fit as strength
 from gnomon.models.strength.completion import Outputs
-from gnomon.models.strength.links import padded
+from gnomon.models.strength.links import with_unseen_columns
 from gnomon.stats import gaussian
 from gnomon.typing import CallbackLike, GraphLike, OutputsLike, RowsLike, SeedLike
 
@@ -742,7 +742,9 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         width = problem.X.shape[1]
         seen = self.linked_rows_.n_map_columns(width)
         found = self._fit_strength(problem._replace(X=problem.X[:, :seen]), settings, None)
-        return found if seen == width else found._replace(fitted=padded(found.fitted, width))
+        if seen < width:
+            found = found._replace(fitted=with_unseen_columns(found.fitted, width))
+        return found
 
     def _chosen_before(self):
         """The directions and the strength of an earlier fit, where they are to stay.

@@ -236,7 +236,7 @@ def expand(linked: LinkedRows, X, place: Place) -> np.ndarray:
     return np.hstack([_joined(blocks, linked.lengths), further]).astype(X.dtype)
 
 
-def padded(fitted: SppcaFit, n_columns: int) -> SppcaFit:
+def with_unseen_columns(fitted: SppcaFit, n_columns: int) -> SppcaFit:
     """A fit to the first columns as one to so many, of which the others count nothing."""
 
     def grown(values):
