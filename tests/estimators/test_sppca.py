@@ -2,6 +2,7 @@ import warnings
 
 import numpy as np
 import pytest
+from every import rows
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.linalg import subspace_angles
@@ -399,6 +400,16 @@ def test_one_class_or_one_label_each_still_fits(wine):
 
 
 # Degenerate noise, weights, gaps.
+
+
+def test_an_output_that_does_not_vary_has_no_loadings():
+    """Rounding gave it some, and what was made of them was 1e28 in one sample."""
+    X, _ = rows(seed=105)
+    model = SPPCA(2, target="numeric", noise=1.0, **LIKELIHOOD).fit(X, np.zeros(len(X)))
+    assert_array_equal(model.predict(X), 0)
+    with pytest.warns(ConvergenceWarning, match="explains all variance of y"):
+        model.set_params(noise="learn").fit(X, np.zeros(len(X)))
+    assert_array_equal(model.predict(X), 0)
 
 
 def test_floors_are_reported():
