@@ -21,6 +21,7 @@ from gnomon.estimators._predict import (
     HEAD_C,
     LESS_SHARP,
     LINKED_C,
+    NOTHING_FOUND,
     SHARPER,
     believed,
     fit_head,
@@ -189,9 +190,9 @@ def test_labels_that_cannot_be_found_have_the_probabilities_of_the_shares_and_no
     X, y = rng.normal(size=(80, 6)), rng.permutation(np.arange(80) // 2 % 5 % 4)
     model.fit(X, y)
     assert model.class_head_ is None
-    assert model.class_doubt_ == 0.99
+    assert model.class_doubt_ == NOTHING_FOUND
     assert_allclose(model.class_shares_, [0.4, 0.2, 0.2, 0.2])
-    assert np.all(np.abs(model.predict_proba(X) - model.class_shares_) < 0.01)
+    assert np.all(np.abs(model.predict_proba(X) - model.class_shares_) < 0.001)
 
 
 @pytest.mark.parametrize("model", [SPPCA(2), SPPCA(1, supervision=0.5), KernelSPPCA(2), DCAGM(2)])
@@ -279,4 +280,4 @@ def test_nothing_is_found_where_hidden_labels_are_hit_by_chance():
     labels = np.arange(20) % 2
     odds = np.where(np.arange(20)[:, None] % 3 == 0, [0.0, 90.0], [90.0, 0.0])
     found = believed([hidden_fold(odds, labels)], np.array([0.5, 0.5]), 0.0)
-    assert found.sharpness == np.sqrt(LESS_SHARP[-1]) and not found.finds
+    assert found.sharpness == LESS_SHARP[-1] and not found.finds
