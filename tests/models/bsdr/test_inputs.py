@@ -4,6 +4,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from gnomon.linalg.data import Matrix
+from gnomon.models.bsdr import inputs
 from gnomon.models.bsdr.inputs import (
     DualRidge,
     GramRidge,
@@ -182,3 +183,19 @@ def test_directions_of_rounding_are_left_out(rng):
         _, ridge = read_inputs(Matrix(X.astype(dtype)), "column", NOISE, True)
         assert len(ridge.values) == 5
         assert_allclose(ridge.table.T @ ridge.table, np.eye(5), atol=1e-4)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_a_random_start_does_not_depend_on_the_signs_of_eigenvectors(rng, monkeypatch, wide):
+    X = rng.normal(size=(6, 9) if wide else (9, 6))
+    images = []
+    for sign in (1.0, -1.0):
+
+        def turned(S, sign=sign, **options):
+            values, vectors = np.linalg.eigh(S)
+            return values, sign * vectors
+
+        monkeypatch.setattr(inputs, "eigh", turned)
+        ridge = spectral_ridge(Matrix(X), NOISE)
+        images.append(ridge.X @ np.ones(ridge.X.shape[1]))
+    assert_allclose(images[1], images[0])

@@ -76,3 +76,10 @@ def test_values_are_rounded_in_a_unit_of_their_own(rng):
     values = rng.normal(size=30)
     for unit in (1e-12, 1e12):
         assert_allclose(dimension._rounded(unit * values), dimension._rounded(values), atol=2e-9)
+
+
+def test_of_sizes_that_only_rounding_tells_apart_the_least_is_taken():
+    folds = np.array([408.0, 407.0, 409.0])
+    higher = folds + np.array([1e-6, 1e-6, 1.1e-6])
+    scores = [folds - 40, folds, higher, folds - 1e-6]
+    assert dimension.curve_from([9, 10, 11, 12], scores).best == 10

@@ -22,7 +22,7 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import aslinearoperator
 
 from gnomon.linalg.data import Data, row_slices, stored_rows
-from gnomon.linalg.solve import Cholesky, above_rounding, inverse_with_log_det
+from gnomon.linalg.solve import Cholesky, above_rounding, fix_signs, inverse_with_log_det
 from gnomon.linalg.standardize import are_components, column_statistics
 from gnomon.models.gaussian.filling import Filling, deviations
 
@@ -383,13 +383,18 @@ def gram_or_dual_ridge(X: Data, noise) -> Ridge:
 
 
 def spectral_ridge(X: Data, noise) -> SpectralRidge:
-    """The route along the principal axes, from X'X or, where that is smaller, X X'."""
+    """The route along the principal axes, from X'X or, where that is smaller, X X'.
+
+    Their signs are fixed, since a random start is drawn along them: LAPACK's own depend on the
+    processor.
+    """
     if X.shape[1] <= X.shape[0]:
         values, axes = eigh(double_gram(X), check_finite=False)
+        axes = fix_signs(axes)
         return SpectralRidge(X @ aslinearoperator(axes), noise, axes, np.maximum(values, 0.0))
     values, vectors = eigh(X.dual_gram(), check_finite=False)
     kept = above_rounding(values, X.dtype, X.shape[1])
-    values, vectors = values[kept], vectors[:, kept]
+    values, vectors = values[kept], fix_signs(vectors[:, kept])
     return SpectralRidge(vectors * np.sqrt(values), noise, _axes(X, vectors, values), values)
 
 

@@ -34,13 +34,15 @@ class Curve(NamedTuple):
 def curve_from(sizes, scores) -> Curve:
     """The curve of scores (sizes, folds), and the least q that the folds do not rank below the top.
 
-    A q is ranked below where its deficit exceeds one standard error of itself over the folds.
+    A q is ranked below where its deficit exceeds one standard error of itself over the folds, and
+    rounding: of rows without noise every size from their rank on has the same score but for that.
     """
     scores = np.asarray(scores)
     top = np.argmax(scores.mean(axis=1))
     deficits = scores[top] - scores
     errors = deficits.std(axis=1, ddof=1) / np.sqrt(scores.shape[1])
-    tied = deficits.mean(axis=1) <= errors
+    rounding = np.sqrt(np.finfo(float).eps) * np.max(np.abs(scores[top]))
+    tied = deficits.mean(axis=1) <= errors + rounding
     best = int(np.asarray(sizes)[np.argmax(tied)])
     return Curve(np.asarray(sizes), scores.mean(axis=1), scores.std(axis=1), best)
 
