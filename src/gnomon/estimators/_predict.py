@@ -149,15 +149,18 @@ def fit_linked_head(Z, labels, weights=None) -> ClassHead:
     if np.sum(np.bincount(labels) > 1) < 2:
         return fit_head(Z, labels, weights)
     Z, V = _in_row_space(Z)
-    folds, heads = stratified_folds(labels, N_FOLDS), []
+    folds, heads, left_out = stratified_folds(labels, N_FOLDS), [], []
     for C in LINKED_C:
         odds, rows = _left_out_odds(Z, labels, weights, folds, C)
+        own = None if weights is None else weights[rows]
         losses = log_losses(SHARPER[:, None, None] * odds, labels[rows])
-        means = np.average(losses, axis=1, weights=None if weights is None else weights[rows])
+        sharper = SHARPER[np.argmin(np.average(losses, axis=1, weights=own))]
         coef, intercept, _ = fit_head(Z, labels, weights, C)
-        heads.append(SHARPER[np.argmin(means)] * np.vstack([coef, intercept]))
-    mean = np.mean(heads, axis=0)
-    return ClassHead(V @ mean[:-1], mean[-1], growing_say(labels))
+        heads.append(sharper * np.vstack([coef, intercept]))
+        left_out.append(sharper * odds)
+    mean, shares = np.mean(heads, axis=0), class_shares(labels, weights, labels.max() + 1)[0]
+    factor = no_worse_than_shares(np.mean(left_out, axis=0), labels[rows], shares, own)
+    return blunted(ClassHead(V @ mean[:-1], mean[-1], growing_say(labels)), factor, shares)
 
 
 def _in_row_space(Z):
@@ -233,10 +236,10 @@ def believed(folds, shares, doubt, say=0.5) -> Belief:
     """How far a map that was fitted to few labels may be believed, by fits without some of them.
 
     The factor of least loss on hidden labels is too small for the fit that knows them all:
-    half-way is taken, the best of its powers 1, .7 and .5 (log loss .95; 1.05 without a factor),
-    unless hidden labels then have a higher loss than by the shares of the classes alone.
-    Nothing is found where they have that with the factor, too, and where the least factor is best
-    and the most frequent class is as often right.
+    half-way is taken, the best of its powers 1, .7 and .5 (log loss .95; 1.05 without a factor), or
+    as far as hidden labels have no higher loss than by the shares of the classes alone.
+    Nothing is found where they have that with no factor, and where the least one is best and the
+    most frequent class is as often right.
     """
     if not folds:
         return Belief()
@@ -254,7 +257,8 @@ def believed(folds, shares, doubt, say=0.5) -> Belief:
     best = min(LESS_SHARP, key=loss)
     hits = weights @ (chances(best).argmax(axis=1) == labels) / weights.sum()
     of_shares = -weights @ np.log(shares[labels])
-    factor = next((f for f in (np.sqrt(best), best) if loss(f) <= of_shares), None)
+    tried = np.sqrt(best), *LESS_SHARP[(LESS_SHARP < np.sqrt(best)) & (LESS_SHARP >= best)]
+    factor = next((f for f in tried if loss(f) <= of_shares), None)
     finds = factor is not None and (best > LESS_SHARP[-1] or hits > shares.max())
     return Belief(float(factor or best), bool(finds))
 
