@@ -361,3 +361,15 @@ def test_a_poor_basis_is_mended(fitted):
     assert bound(mended, model) > bound(swept, model)
     lost = bound(factors, model) - bound(poor, model)
     assert bound(factors, model) - bound(mended, model) < 0.5 * lost
+
+
+@pytest.mark.parametrize("scale", [0.8, 0.97, 1.03, 1.25])
+def test_one_direction_that_is_a_little_long_or_short_is_mended(fitted, rng, scale):
+    """Also where a step of length one would shorten it to nothing."""
+    model = fitted[0]
+    factors, _ = sweeps.step(sweeps.start(model, random_start(model, 1, rng)), model)
+    best = sweeps.update_basis(sweeps.update_basis(factors, model), model)
+    poor = sweeps.change_basis(best, scale * np.eye(1), model)
+    lost = bound(best, model) - bound(poor, model)
+    assert lost > 0
+    assert bound(best, model) - bound(sweeps.update_basis(poor, model), model) < 0.01 * lost

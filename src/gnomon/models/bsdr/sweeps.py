@@ -63,6 +63,10 @@ SETTLING_STEPS, SETTLED, MIXED, MIXING_RIDGE = 50, 1e-5, 4, 1e-12
 # Quasi-Newton steps to a better basis; the next sweep goes on from where they lead. They end by
 # what a row gains or by its slope: at SciPy's own 2e-9 and 1e-5 a million rows hardly move.
 BASIS_STEPS, BASIS_GAIN, BASIS_SLOPE = 10, 1e-12, 1e-8
+# The first of these steps has length one in this unit. In the unit of the basis itself a step that
+# shortens a direction would end where it is singular, and the search there: digits with 20 labels a
+# class ended up to 12 nats lower; .03, .1 and .3 end alike.
+BASIS_UNIT = 0.3
 
 
 def start(model: Model, P) -> Factors:
@@ -375,12 +379,16 @@ def update_basis(factors: Factors, model: Model) -> Factors:
     """The factors in a better basis of the latent variables, with the precisions of P and V."""
     moments = basis_moments(factors, model)
     same = np.eye(factors.P.shape[1])
-    evaluate = partial(basis_loss, moments=moments, model=model)
-    before, _ = evaluate(same.ravel())
+
+    def evaluate(x):
+        loss, slope = basis_loss(same.ravel() + BASIS_UNIT * x, moments, model)
+        return loss, BASIS_UNIT * slope
+
+    nowhere = np.zeros(same.size)
     few: Any = {"maxiter": BASIS_STEPS, "ftol": BASIS_GAIN, "gtol": BASIS_SLOPE}
-    found = minimize(evaluate, same.ravel(), jac=True, method="L-BFGS-B", options=few)
-    R = found.x.reshape(same.shape) if found.fun < before else same
-    return change_basis(factors, R, model)
+    found = minimize(evaluate, nowhere, jac=True, method="L-BFGS-B", options=few)
+    better = found.fun < evaluate(nowhere)[0]
+    return change_basis(factors, same + BASIS_UNIT * better * found.x.reshape(same.shape), model)
 
 
 def basis_moments(factors, model) -> BasisMoments:
