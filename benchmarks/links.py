@@ -7,9 +7,11 @@ map of PRPCA, which knows the links and no labels.
 
     GNOMON_DATA=folder python benchmarks/links.py --repeats 10
     GNOMON_DATA=folder python benchmarks/links.py --relations --repeats 3
+    GNOMON_DATA=folder python benchmarks/links.py --permuted --repeats 20
 
 The second has maps without labels, of PCA and PRPCA, under a logistic regression with 20 labels a
-class.
+class. The third counts how often real links and permuted ones are used, by the rule as it is and
+where links need not gain a share of the loss (`LEAST_GAIN` of 0).
 """
 
 import argparse
@@ -23,6 +25,7 @@ from sklearn.linear_model import LogisticRegression
 
 from gnomon import PRPCA, SPPCA, Links
 from gnomon.linalg import graph
+from gnomon.models.strength import links as rule
 
 import measure
 
@@ -37,12 +40,15 @@ def main():
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--first", type=int, default=100, help="seed of the first repeat")
     parser.add_argument("--relations", action="store_true", help="maps without labels instead")
+    parser.add_argument("--permuted", action="store_true", help="how often links are used instead")
     parser.add_argument("--sets", nargs="+", default=(*CITATIONS, *WEB), help="for --relations")
     options = parser.parse_args()
     if measure.data_folder() is None:
         return
     if options.relations:
         return run_relations(options)
+    if options.permuted:
+        return run_permuted(options)
     rows, used, permuted = [], [], []
     for name in (*CITATIONS, *WEB):
         for graph_name, X, A, y in read(name):
@@ -99,6 +105,40 @@ def run_relations(options):
         header,
         sorted(rows.values()),
         [f"{options.repeats} draws, seeds {options.first} and following; 50 components."],
+    )
+
+
+def run_permuted(options):
+    """In how many fits real links and permuted ones are used, as it is and without a least gain."""
+    rows, total, usual = [], np.zeros(4, dtype=int), rule.LEAST_GAIN
+    for name in options.sets:
+        for graph_name, X, A, y in read(name):
+            for labels in LABELS:
+                counts = np.zeros(4, dtype=int)
+                for seed in range(options.first, options.first + options.repeats):
+                    rng = np.random.default_rng(seed)
+                    known, order = draw(y, labels, rng), rng.permutation(len(y))
+                    graphs = Links(A), Links(A[order][:, order])
+                    for i, least in enumerate((usual, 0.0)):
+                        rule.LEAST_GAIN = least
+                        fits = [SPPCA(10).fit(X, known, links=links) for links in graphs]
+                        counts[2 * i : 2 * i + 2] += [fit.links_used_ for fit in fits]
+                rows.append([f"{name}, {graph_name}, {labels}", *map(str, counts)])
+                total += counts
+                print(rows[-1], flush=True)
+    rows.append([f"all of {options.repeats * len(rows)}", *map(str, total)])
+    measure.write(
+        "links_permuted",
+        "Fits that use links, and permuted ones",
+        [
+            "set, graph, labels a class",
+            "links",
+            "permuted",
+            "links, any gain",
+            "permuted, any gain",
+        ],
+        rows,
+        [f"{options.repeats} draws of the labels, seeds {options.first} and following."],
     )
 
 

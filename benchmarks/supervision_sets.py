@@ -99,6 +99,7 @@ RECIPES = {
     "orl": ("orl", [unit], 2),
     "pie10": ("pie10", [unit], 5),
     "yaleb": ("yaleb", [some(900), unit], 5),
+    "yaleb_whole": ("yaleb", [unit], 5),
     "tumors11": ("tumors11", [log2(20), standard], 2),
     "wine": ("wine", [standard], 2),
     "usps": ("usps", [some(2000)], 5),

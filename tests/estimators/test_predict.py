@@ -3,6 +3,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.special import softmax
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, r2_score
 from sklearn.model_selection import GridSearchCV
@@ -17,14 +18,22 @@ from gnomon import (
     SemiSupervisedSplit,
     labelled_scorer,
 )
+from gnomon.estimators import _predict
 from gnomon.estimators._predict import (
     HEAD_C,
     LESS_SHARP,
     LINKED_C,
+    NOTHING_FOUND,
+    OF_LEFT_OUT,
     SHARPER,
     believed,
+    class_shares,
     fit_head,
     fit_linked_head,
+    fit_map_head,
+    less_sharp,
+    no_surer_than,
+    no_worse_than_shares,
     with_head,
 )
 from gnomon.estimators.selection import stratified_folds
@@ -189,9 +198,9 @@ def test_labels_that_cannot_be_found_have_the_probabilities_of_the_shares_and_no
     X, y = rng.normal(size=(80, 6)), rng.permutation(np.arange(80) // 2 % 5 % 4)
     model.fit(X, y)
     assert model.class_head_ is None
-    assert model.class_doubt_ == 0.99
+    assert model.class_doubt_ == NOTHING_FOUND
     assert_allclose(model.class_shares_, [0.4, 0.2, 0.2, 0.2])
-    assert np.all(np.abs(model.predict_proba(X) - model.class_shares_) < 0.01)
+    assert np.all(np.abs(model.predict_proba(X) - model.class_shares_) < 0.001)
 
 
 @pytest.mark.parametrize("model", [SPPCA(2), SPPCA(1, supervision=0.5), KernelSPPCA(2), DCAGM(2)])
@@ -238,6 +247,74 @@ def test_the_head_of_linked_rows_is_the_mean_over_penalties_each_as_sharp_as_row
     assert_allclose(one_each.coef, fit_head(Z[[0, 20, 40]], np.arange(3)).coef)
 
 
+def test_rows_left_out_of_a_head_have_no_higher_loss_than_the_shares(rng):
+    smaller = 0
+    for _ in range(10):
+        Z, labels = rng.standard_normal((30, 8)), rng.permutation(np.arange(30) % 4 % 3)
+        head, plain = fit_map_head(Z, labels), fit_head(Z, labels)
+        shares = class_shares(labels, None, 3)[0]
+        assert_allclose(softmax(less_sharp(plain.intercept, 0.0, shares)), shares)
+        factor = np.linalg.norm(head.coef) / np.linalg.norm(plain.coef)
+        losses = []
+        for fold in stratified_folds(labels, 5):
+            rest = np.setdiff1d(np.arange(30), fold)
+            other = fit_head(Z[rest], labels[rest])
+            odds = less_sharp(Z[fold] @ other.coef + other.intercept, factor, shares)
+            losses.append(-np.log(softmax(odds, axis=1)[np.arange(len(fold)), labels[fold]]).sum())
+        assert np.sum(losses) <= -np.log(shares[labels]).sum() + 1e-9
+        smaller += factor < 0.99
+    assert smaller > 5
+
+
+def test_a_head_of_linked_rows_is_as_sharp_as_rows_left_out_allow(sample, monkeypatch):
+    sharp = fit_linked_head(*sample)
+    monkeypatch.setattr(_predict, "no_worse_than_shares", lambda *found: 0.5)
+    assert_allclose(fit_linked_head(*sample).coef, sharp.coef / 2)
+
+
+def test_a_head_that_finds_rows_left_out_is_as_it_was(sample):
+    X, labels = sample
+    for found, plain in zip(fit_map_head(X, labels), fit_head(X, labels), strict=True):
+        assert_allclose(found, plain)
+    one_each = fit_map_head(X[:3], labels[:3])
+    assert_allclose(one_each.coef, fit_head(X[:3], labels[:3]).coef)
+
+
+def test_a_row_of_a_class_that_the_others_do_not_show_is_not_judged(rng):
+    odds = np.log(np.array([[0.9, 0.1], [0.8, 0.2], [1.0, 1e-300]]))
+    odds[2, 1] = -np.inf
+    assert no_worse_than_shares(odds, np.array([0, 0, 1]), np.array([0.5, 0.5])) == 1.0
+    assert no_worse_than_shares(-odds[:2], np.array([0, 0]), np.array([0.5, 0.5])) == 0.0
+
+
+def test_labelled_rows_become_as_unsure_as_rows_left_out_in_part(rng):
+    shares, odds = np.array([0.7, 0.3]), 4 * rng.standard_normal((50, 2))
+    of_head = 3 * rng.standard_normal((50, 2))
+
+    def entropy(factor):
+        P = with_head(less_sharp(odds, factor, shares), less_sharp(of_head, factor, shares))
+        return np.mean(-np.sum(P * np.log(P), axis=1))
+
+    assert no_surer_than(entropy(1.0), odds, of_head, shares) == 1.0
+    factor = no_surer_than(entropy(0.3), odds, of_head, shares)
+    assert_allclose(factor, 0.3**OF_LEFT_OUT, rtol=1e-2)
+    assert no_surer_than(9.0, odds, of_head, shares) == LESS_SHARP[-1] ** OF_LEFT_OUT
+
+
+@pytest.mark.parametrize("model", [SPPCA(2), KernelSPPCA(2)])
+def test_where_classes_overlap_probabilities_are_less_sure(model, monkeypatch):
+    rng = np.random.default_rng(1)
+    labels = np.arange(400) % 3
+    X = rng.standard_normal((400, 10)) + 1.5 * np.eye(10)[labels]
+    y = np.where(np.arange(400) < 60, labels, -1)
+    losses = []
+    for power in (0.0, OF_LEFT_OUT):
+        monkeypatch.setattr(_predict, "OF_LEFT_OUT", power)
+        P = clone(model).fit(X, y).predict_proba(X[60:])
+        losses.append(log_loss(labels[60:], P))
+    assert losses[1] < losses[0] - 0.005
+
+
 def test_a_head_counts_weights_as_repeated_rows(sample):
     X, labels = sample
     weights = np.where(np.arange(60) % 3, 1.0, 2.0)
@@ -275,8 +352,27 @@ def test_odds_are_believed_half_as_far_as_hidden_labels_say():
     assert_allclose(believed([fold], shares, 0.0), (np.sqrt(best), True))
 
 
+def test_what_is_believed_is_never_worse_than_the_shares(rng):
+    shares, found_some = np.array([0.5, 0.3, 0.2]), 0
+    for _ in range(30):
+        labels = rng.choice(3, 20, p=shares)
+        odds = np.log(shares) + rng.uniform(0, 3) * rng.standard_normal((20, 3))
+        odds[np.arange(20), labels] += rng.uniform(0, 2)
+        fold = hidden_fold(odds, labels)._replace(
+            Z=np.zeros((3, 1)), labels=np.arange(3), weights=shares
+        )
+        found = believed([fold], shares, 0.0)
+        proba = with_head(
+            found.sharpness * odds, np.tile(found.sharpness * np.log(shares), (20, 1))
+        )
+        loss = -np.log(proba[np.arange(20), labels]).sum()
+        assert not found.finds or loss <= -np.log(shares[labels]).sum() + 1e-3
+        found_some += found.finds
+    assert 5 < found_some < 30
+
+
 def test_nothing_is_found_where_hidden_labels_are_hit_by_chance():
     labels = np.arange(20) % 2
     odds = np.where(np.arange(20)[:, None] % 3 == 0, [0.0, 90.0], [90.0, 0.0])
     found = believed([hidden_fold(odds, labels)], np.array([0.5, 0.5]), 0.0)
-    assert found.sharpness == np.sqrt(LESS_SHARP[-1]) and not found.finds
+    assert found.sharpness == LESS_SHARP[-1] and not found.finds

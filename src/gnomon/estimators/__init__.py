@@ -8,7 +8,6 @@ from gnomon.estimators._door import (
     n_rows,
     take_rows,
 )
-from gnomon.estimators._predict import NOTHING_FOUND
 from gnomon.estimators._targets import (
     KINDS,
     Classes,
@@ -35,7 +34,6 @@ __all__ = [
     "LARGE",
     "MARGIN",
     "NEIGHBOURS",
-    "NOTHING_FOUND",
     "SIZES",
     "SIZE_OF_LARGE",
     "Classes",

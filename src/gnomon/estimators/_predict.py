@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import softmax
+from scipy.optimize import brentq
+from scipy.special import entr, softmax
 from sklearn.base import is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -33,12 +34,12 @@ from gnomon.estimators._targets import (
 from gnomon.estimators.chunks import share_targets
 from gnomon.estimators.selection import stratified_folds
 from gnomon.linalg.data import as_data
-from gnomon.linalg.solve import one_thread
+from gnomon.linalg.solve import gaussian_log_odds, one_thread
 from gnomon.linalg.standardize import standardize
 from gnomon.models.sppca.fit import Problem
 from gnomon.models.sppca.predict import class_log_odds, widening
 from gnomon.models.strength.completion import Outputs, log_losses
-from gnomon.models.strength.left_out import finds_classes, judging_rows
+from gnomon.models.strength.left_out import MOST_JUDGING, finds_classes, judging_rows
 from gnomon.typing import GraphLike, OutputsLike, RowsLike
 
 # Labelled rows that show how wide predictions are: so many know a variance to some percent.
@@ -60,12 +61,16 @@ N_FOLDS = 5
 WORTH_OF_UNLABELLED = 2.0
 # Factors of the log odds that are tried for a map that was fitted to few labels.
 LESS_SHARP = 2.0 ** np.arange(0, -6.5, -0.5)
+# Power of the factor that makes labelled rows as unsure as those left out. On tables whose classes
+# overlap log loss falls with it, with 0, .25 and .5: .941, .930, .925 (SPPCA) and .992, .955, .938
+# (KernelSPPCA); where they do not it is .683, .682 and .691 (`benchmarks/overlap.py`).
+OF_LEFT_OUT = 0.25
 # Labelled rows that the shares of the classes count as in probabilities: with none, a handful of
 # labels is surer than a uniform guess is right in some tasks (benchmarks/calibration.py --doubt).
 WORTH_OF_SHARES = 0.5
 # Share of the class shares in probabilities where rows left out are not found: what the map says
-# then only breaks ties.
-NOTHING_FOUND = 0.99
+# then only breaks ties, and costs a thousandth of a nat at most.
+NOTHING_FOUND = 0.999
 
 
 class ClassHead(NamedTuple):
@@ -97,6 +102,45 @@ def fit_head(Z, labels, weights=None, C=HEAD_C) -> ClassHead:
     return ClassHead(coef, intercept - center @ coef)
 
 
+def fit_map_head(Z, labels, weights=None) -> ClassHead:
+    """The head of a map, no sharper than where it finds rows left out as well as class shares do.
+
+    Of many rows one fold shows it.
+    """
+    head = fit_head(Z, labels, weights)
+    if np.sum(np.bincount(labels) > 1) < 2:
+        return head
+    folds = stratified_folds(labels, N_FOLDS)
+    folds = folds if len(labels) <= MOST_JUDGING else folds[:1]
+    odds, rows = _left_out_odds(Z, labels, weights, folds, HEAD_C)
+    shares = class_shares(labels, weights, labels.max() + 1)[0]
+    own = None if weights is None else weights[rows]
+    factor = no_worse_than_shares(odds, labels[rows], shares, own)
+    return blunted(head, factor, shares)
+
+
+def no_worse_than_shares(odds, labels, shares, weights=None) -> float:
+    """The largest factor with which log odds of rows left out have at most the loss of the shares.
+
+    0 where none of them has. A class that the other rows did not show cannot be judged.
+    """
+    judged = np.isfinite(odds[np.arange(len(labels)), labels])
+    odds, labels = odds[judged], labels[judged]
+    weights = np.ones(len(labels)) if weights is None else weights[judged]
+    of_shares = -weights @ np.log(shares)[labels]
+    for factor in LESS_SHARP:
+        if weights @ log_losses(less_sharp(odds, factor, shares), labels) <= of_shares:
+            return float(factor)
+    return 0.0
+
+
+def blunted(head: ClassHead, factor, shares) -> ClassHead:
+    """The head with its log odds less sharp."""
+    return head._replace(
+        coef=factor * head.coef, intercept=less_sharp(head.intercept, factor, shares)
+    )
+
+
 def fit_linked_head(Z, labels, weights=None) -> ClassHead:
     """A head on many columns: the mean of those of several penalties, each as sharp as it may be.
 
@@ -105,15 +149,18 @@ def fit_linked_head(Z, labels, weights=None) -> ClassHead:
     if np.sum(np.bincount(labels) > 1) < 2:
         return fit_head(Z, labels, weights)
     Z, V = _in_row_space(Z)
-    folds, heads = stratified_folds(labels, N_FOLDS), []
+    folds, heads, left_out = stratified_folds(labels, N_FOLDS), [], []
     for C in LINKED_C:
         odds, rows = _left_out_odds(Z, labels, weights, folds, C)
+        own = None if weights is None else weights[rows]
         losses = log_losses(SHARPER[:, None, None] * odds, labels[rows])
-        means = np.average(losses, axis=1, weights=None if weights is None else weights[rows])
+        sharper = SHARPER[np.argmin(np.average(losses, axis=1, weights=own))]
         coef, intercept, _ = fit_head(Z, labels, weights, C)
-        heads.append(SHARPER[np.argmin(means)] * np.vstack([coef, intercept]))
-    mean = np.mean(heads, axis=0)
-    return ClassHead(V @ mean[:-1], mean[-1], growing_say(labels))
+        heads.append(sharper * np.vstack([coef, intercept]))
+        left_out.append(sharper * odds)
+    mean, shares = np.mean(heads, axis=0), class_shares(labels, weights, labels.max() + 1)[0]
+    factor = no_worse_than_shares(np.mean(left_out, axis=0), labels[rows], shares, own)
+    return blunted(ClassHead(V @ mean[:-1], mean[-1], growing_say(labels)), factor, shares)
 
 
 def _in_row_space(Z):
@@ -148,6 +195,36 @@ def with_head(odds, head_odds, say=0.5) -> np.ndarray:
     return proba if head_odds is None else (1 - say) * proba + say * softmax(head_odds, axis=1)
 
 
+def less_sharp(odds, factor, shares) -> np.ndarray:
+    """Log odds of which that beyond the shares of the classes is multiplied by a factor.
+
+    Log loss is convex in the factor, and with 0 that of the shares: where it is no higher with
+    some factor, it is so with every smaller one.
+    """
+    return np.log(shares) + factor * (odds - np.log(shares))
+
+
+def no_surer_than(loss, odds, head_odds, shares, say=0.5, weights=None) -> float:
+    """Factor of the log odds of labelled rows that makes these less sure of their classes.
+
+    A fit is surer of the rows that it learnt from than of others, all the more where classes
+    overlap. Of probabilities that hold, the mean entropy is the mean log loss: the factor that
+    brings it to the loss of labels left out is too small for the fit that knows them all, and
+    its power `OF_LEFT_OUT` is taken.
+    """
+
+    def too_sure(factor):
+        less = [less_sharp(values, factor, shares) for values in (odds, head_odds)]
+        proba = with_head(less[0], less[1], say)
+        return loss - np.average(entr(proba).sum(axis=1), weights=weights)
+
+    least = LESS_SHARP[-1]
+    if too_sure(1.0) <= 0:
+        return 1.0
+    factor = least if too_sure(least) >= 0 else brentq(too_sure, least, 1.0, rtol=1e-3)
+    return float(factor**OF_LEFT_OUT)
+
+
 class Belief(NamedTuple):
     """What log odds are multiplied by to be believed, and whether they say anything at all."""
 
@@ -159,8 +236,10 @@ def believed(folds, shares, doubt, say=0.5) -> Belief:
     """How far a map that was fitted to few labels may be believed, by fits without some of them.
 
     The factor of least loss on hidden labels is too small for the fit that knows them all:
-    half-way is taken, the best of its powers 1, .7 and .5 (log loss .95; 1.05 without a factor).
-    Nothing is found where the least factor is best and the most frequent class is as often right.
+    half-way is taken, the best of its powers 1, .7 and .5 (log loss .95; 1.05 without a factor), or
+    as far as hidden labels have no higher loss than by the shares of the classes alone.
+    Nothing is found where they have that with no factor, and where the least one is best and the
+    most frequent class is as often right.
     """
     if not folds:
         return Belief()
@@ -172,11 +251,16 @@ def believed(folds, shares, doubt, say=0.5) -> Belief:
     def chances(factor):
         return doubted(with_head(factor * odds[0], factor * odds[1], say), shares, doubt)
 
-    losses = [-weights @ np.log(chances(factor)[rows, labels]) for factor in LESS_SHARP]
-    factor = LESS_SHARP[np.argmin(losses)]
-    hits = weights @ (chances(factor).argmax(axis=1) == labels) / weights.sum()
-    finds = factor > LESS_SHARP[-1] or hits > shares.max()
-    return Belief(float(np.sqrt(factor)), bool(finds))
+    def loss(factor):
+        return -weights @ np.log(chances(factor)[rows, labels])
+
+    best = min(LESS_SHARP, key=loss)
+    hits = weights @ (chances(best).argmax(axis=1) == labels) / weights.sum()
+    of_shares = -weights @ np.log(shares[labels])
+    tried = np.sqrt(best), *LESS_SHARP[(LESS_SHARP < np.sqrt(best)) & (LESS_SHARP >= best)]
+    factor = next((f for f in tried if loss(f) <= of_shares), None)
+    finds = factor is not None and (best > LESS_SHARP[-1] or hits > shares.max())
+    return Belief(float(factor or best), bool(finds))
 
 
 class Telling(NamedTuple):
@@ -318,6 +402,7 @@ class PredictsOutputs:
     supervision_: Any
     target_coding_: Any
     target_mean_: Any
+    target_covariance_: Any
     _log_densities: Any
     _placed: Any
     _read: Any
@@ -512,8 +597,19 @@ class PredictsOutputs:
         linked = linked and self.supervision_ != "likelihood"
         wide = fitted.projection if fitted.wide is None else fitted.wide
         wide = np.eye(len(wide)) if linked else wide
-        learn = fit_linked_head if linked else fit_head
-        head = learn(coordinates(rows, wide), labels[rows], weights)
+        coef, offset, covariance, _, loss = fitted.outputs
+        placed = coordinates(rows, np.hstack([wide, coef]))
+        Z, mean = placed[:, : wide.shape[1]], placed[:, wide.shape[1] :] + offset
+        learn = fit_linked_head if linked else fit_map_head
+        head = learn(Z, labels[rows], weights)
+        if loss is not None and not linked:
+            prior = np.log(self.class_shares_)
+            odds = gaussian_log_odds(mean, covariance, contrasts(len(prior))) + prior
+            said = odds, Z @ head.coef + head.intercept, self.class_shares_, head.say
+            factor = no_surer_than(loss, *said, weights)
+            head = blunted(head, factor, self.class_shares_)
+            # So the log odds of the model's own prediction, beyond the shares, have this factor.
+            self.target_covariance_ = self.target_covariance_ / factor
         self.class_head_ = head._replace(coef=wide @ head.coef)
 
     def _probabilities(self, X):

@@ -122,7 +122,7 @@ class KernelSPPCA(
     target_noise_variance_ : ndarray of shape (n_outputs,)
     target_mean_ : ndarray of shape (n_outputs,)
     target_covariance_ : ndarray of shape (n_outputs, n_outputs)
-        Covariance of the coded outputs given x.
+        Covariance of the coded outputs given x, of classes as in `SPPCA`.
     log_likelihood_ : float
         For "likelihood": log likelihood of the features and outputs (less that of the prior).
     filling_ : Filling or None

@@ -186,7 +186,8 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         Regression of the coded outputs on x: ``target_mean_ + (X - mean_) @ coef_``.
     target_mean_ : ndarray of shape (n_outputs,)
     target_covariance_ : ndarray of shape (n_outputs, n_outputs)
-        Covariance of the coded outputs given x.
+        Covariance of the coded outputs given x; that of classes is wide enough for the labelled
+        rows not to be much surer than rows left out.
     target_widening_ : ndarray of shape (n_outputs,)
         For "likelihood" and numbers: how much larger than this covariance says the variances
         of the predictions are, as labelled rows show; `predict` counts with it.
@@ -206,7 +207,7 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         Shares of the classes among the labelled rows, a prior of the probabilities.
     class_doubt_ : float
         How much of the probabilities is `class_shares_`, whatever the row: that of half a row
-        among the labelled ones; .99 where rows left out are not found better than by these
+        among the labelled ones; nearly all where rows left out are not found better than by these
         shares, so that the map says nothing of the classes.
     supervision_ : float or "likelihood"
         The strength used.
@@ -765,7 +766,7 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         self.projection_ = fitted.projection
         self.latent_scale_ = fitted.latent_scale
         self.latent_covariance_ = fitted.latent_covariance
-        self.coef_, self.target_mean_, self.target_covariance_, _ = fitted.outputs
+        self.coef_, self.target_mean_, self.target_covariance_ = fitted.outputs[:3]
         self.target_components_ = state.W_y.T
         self.target_noise_variance_ = state.sigma2_y
         self.target_whitener_ = fitted.whitener

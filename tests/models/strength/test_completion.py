@@ -11,7 +11,7 @@ from gnomon.models.strength.completion import (
     complete,
     complete_with_votes,
     for_new_rows,
-    predictive_covariance,
+    predictive,
     recomplete,
     residual_covariance,
 )
@@ -209,7 +209,7 @@ def test_probabilities_of_classes_are_widened_by_what_rows_left_out_ask_for(clas
     F, outputs, code_vectors = classes
     ones = np.ones(24)
     fit = complete(F, outputs, ones)
-    found, _ = predictive_covariance(fit, outputs, ones)
+    found = predictive(fit, outputs, ones).covariance
     sphere = np.trace(fit.covariance) / 3 * np.eye(3)
     halfway = (fit.covariance + sphere) / 2
     factor = found[0, 0] / halfway[0, 0]
@@ -217,6 +217,7 @@ def test_probabilities_of_classes_are_widened_by_what_rows_left_out_ask_for(clas
     losses = [left_out_loss(fit, outputs, code_vectors, f * halfway) for f in RULE.widenings]
     assert_allclose(factor, RULE.widenings[np.argmin(losses)])
     assert factor >= 1
+    assert_allclose(predictive(fit, outputs, ones).left_out_loss, min(losses) / 24)
 
 
 @pytest.mark.parametrize(("widest", "expected"), [(1e9, True), (1.0, False)])
@@ -226,7 +227,7 @@ def test_what_is_found_is_told_unless_the_widest_probabilities_are_best(
     F, outputs, _ = classes
     widenings = (1.0, widest) if expected else (1e9, widest)
     monkeypatch.setattr(completion, "RULE", RULE._replace(widenings=widenings))
-    _, found = predictive_covariance(complete(F, outputs, np.ones(24)), outputs, np.ones(24))
+    found = predictive(complete(F, outputs, np.ones(24)), outputs, np.ones(24)).finds_classes
     assert found == expected
 
 
@@ -235,7 +236,7 @@ def test_labels_that_x_does_not_predict_get_even_probabilities(classes, rng):
     ones, largest = np.ones(24), []
     for _ in range(5):
         fit = complete(rng.standard_normal((24, 60)), outputs, ones)
-        covariance, _ = predictive_covariance(fit, outputs, ones)
+        covariance = predictive(fit, outputs, ones).covariance
         odds = gaussian_log_odds(rng.standard_normal((200, 60)) @ fit.B, covariance, code_vectors)
         P = np.exp(odds) / np.exp(odds).sum(axis=1, keepdims=True)
         largest.append(P.max(axis=1).mean())
@@ -246,7 +247,7 @@ def test_labels_that_x_does_not_predict_get_even_probabilities(classes, rng):
 def test_numbers_have_the_variances_of_their_residuals_widened_as_few_rows_show_them(rows):
     F, Y, observed, ones = rows
     fit = completed(F, Y, observed, ones)
-    found, _ = predictive_covariance(fit, Outputs(Y, observed), ones)
+    found = predictive(fit, Outputs(Y, observed), ones).covariance
     freedom = observed.sum(axis=0) - 1
     expected = np.nanmean(fit.residuals**2, axis=0) * freedom / (freedom - 2)
     assert_allclose(np.diagonal(found), expected)
@@ -255,7 +256,7 @@ def test_numbers_have_the_variances_of_their_residuals_widened_as_few_rows_show_
 def test_numbers_keep_their_correlations(rows):
     F, Y, observed, ones = rows
     fit = completed(F, Y, observed, ones)
-    found, _ = predictive_covariance(fit, Outputs(Y, observed), ones)
+    found = predictive(fit, Outputs(Y, observed), ones).covariance
     assert_allclose(correlations(found), correlations(fit.covariance))
 
 
@@ -263,7 +264,7 @@ def test_numbers_that_are_all_alike_keep_their_covariance(rng):
     F, Y = rng.standard_normal((6, p)), np.zeros((6, 2))
     observed, ones = np.ones((6, 2), dtype=bool), np.ones(6)
     fit = completed(F, Y, observed, ones)
-    assert_allclose(predictive_covariance(fit, Outputs(Y, observed), ones)[0], fit.covariance)
+    assert_allclose(predictive(fit, Outputs(Y, observed), ones).covariance, fit.covariance)
 
 
 def correlations(C):
@@ -277,8 +278,8 @@ def test_a_class_without_a_row_here_does_not_shift_the_others(classes):
     some = outputs.rows(there)
     renumbered = some._replace(labels=np.unique(some.labels, return_inverse=True)[1])
     fit = complete(F[there], renumbered, ones[there])
-    expected, _ = predictive_covariance(fit, renumbered, ones[there])
-    assert_allclose(predictive_covariance(fit, some, ones[there])[0], expected)
+    expected = predictive(fit, renumbered, ones[there]).covariance
+    assert_allclose(predictive(fit, some, ones[there]).covariance, expected)
 
 
 def test_residuals_of_few_numbers_are_those_of_rows_left_out_of_the_choice_of_a_penalty(rng):

@@ -33,6 +33,17 @@ def test_a_view_that_finds_rows_left_out_is_taken_and_noise_is_not(rows, rng):
     assert clearly_best([noise, *others], known, ones) == 0
 
 
+def test_a_view_must_gain_a_share_of_the_loss_beyond_its_standard_errors(rows):
+    apart, noise, known = rows
+    ones = np.ones(60)
+    losses = [left_out_losses(F, known, ones) for F in (noise, apart)]
+    gains = losses[0] - losses[1]
+    share = (gains.mean() - 2 * gains.std() / np.sqrt(59)) / losses[0].mean()
+    assert 0.1 < share < 1
+    assert clearly_best([noise, apart], known, ones, share - 1e-6) == 1
+    assert clearly_best([noise, apart], known, ones, share + 1e-6) == 0
+
+
 def test_a_second_view_is_asked_for_only_where_the_first_leaves_something_to_find(rows):
     apart, noise, known = rows
     ones = np.ones(60)

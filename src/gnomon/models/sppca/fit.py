@@ -87,13 +87,15 @@ class Settings(NamedTuple):
 class Prediction(NamedTuple):
     """y | x ~ N(offset + (x - mean)' coef, covariance): coef (d, c), covariance (c, c).
 
-    ``finds_classes`` is False where rows left out are not found better than by class shares.
+    ``finds_classes`` is False where rows left out are not found better than by class shares, and
+    ``left_out_loss`` the mean log loss of their classes; None where no row was left out.
     """
 
     coef: np.ndarray
     offset: np.ndarray
     covariance: np.ndarray
     finds_classes: bool = True
+    left_out_loss: float | None = None
 
 
 class SppcaFit(NamedTuple):

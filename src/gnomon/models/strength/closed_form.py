@@ -31,7 +31,7 @@ from gnomon.models.strength.completion import (
     complete,
     complete_with_votes,
     for_new_rows,
-    predictive_covariance,
+    predictive,
 )
 from gnomon.models.strength.rule import RULE, TINY
 from gnomon.stats.gaussian import NOISE_FLOOR
@@ -150,21 +150,20 @@ def supervise(
     which ``learnt`` is stage 1 where it is known already.
     """
     learnt = learn(space, outputs) if learnt is None else learnt
-    predictive = predictive_covariance(*learnt)
+    of_new_rows = predictive(*learnt)
     if votes is None:
-        return _predicting(assemble(space, learnt.completion, q, s), *predictive)
+        return _predicting(assemble(space, learnt.completion, q, s), of_new_rows)
     together = votes.fit
     if together is None:
         rows, weights = labelled_rows(space, outputs.observed)
         F = np.vstack([coordinates(space, rows), coordinates(space, votes.rows)])
         counts = weights_of(space, len(outputs.Y))[votes.rows]
         together = complete_with_votes(F, outputs.rows(rows), weights, votes, counts)
-    return _predicting(assemble(space, together, q, s), *predictive)
+    return _predicting(assemble(space, together, q, s), of_new_rows)
 
 
-def _predicting(found, covariance, finds_classes):
-    outputs = found.outputs._replace(covariance=covariance, finds_classes=finds_classes)
-    return found._replace(outputs=outputs)
+def _predicting(found, of_new_rows):
+    return found._replace(outputs=found.outputs._replace(**of_new_rows._asdict()))
 
 
 def label_block(completion: Completion, variances) -> np.ndarray:

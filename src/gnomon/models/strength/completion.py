@@ -142,9 +142,19 @@ def in_folds(F, outputs: Outputs, E, errors) -> np.ndarray:
     return E
 
 
-def predictive_covariance(
-    completion: Completion, outputs: Outputs, weights
-) -> tuple[np.ndarray, bool]:
+class Predictive(NamedTuple):
+    """Covariance (c, c) of the outputs of a new row, and what rows left out show of classes.
+
+    That is whether they are found better than by the shares of the classes alone, and their mean
+    log loss.
+    """
+
+    covariance: np.ndarray
+    finds_classes: bool = True
+    left_out_loss: float | None = None
+
+
+def predictive(completion: Completion, outputs: Outputs, weights) -> Predictive:
     """Covariance of the outputs of a new row; for classes such that their probabilities hold.
 
     The covariance of many code vectors is hardly known from few labels, and what is known of it
@@ -152,13 +162,11 @@ def predictive_covariance(
     loss of the labels of rows left out. All classes count the same in stage 1, so that their
     shares among the labelled rows come in here, as a prior. Numbers keep their correlations, and
     each has the variance of its own residuals, widened as these are few.
-
-    Also whether the rows left out are found better than by the shares of the classes alone.
     """
     if not outputs.Y.size:
-        return completion.covariance, True
+        return Predictive(completion.covariance)
     if outputs.labels is None:
-        return _of_numbers(completion, weights), True
+        return Predictive(_of_numbers(completion, weights))
     most = max(1, len(outputs.Y) // RULE.most_labelled)
     left_out = (outputs.Y - completion.residuals)[::most]
     # A class may have no row here, so that its number is not its place among the others.
@@ -170,7 +178,8 @@ def predictive_covariance(
     best = int(np.argmin(losses))
     # The widest leaves next to nothing but the shares.
     found = best < len(RULE.widenings) - 1 and losses[best] < -weights @ prior[place]
-    return covariance * RULE.widenings[best], bool(found)
+    loss = float(losses[best] / weights.sum())
+    return Predictive(covariance * RULE.widenings[best], bool(found), loss)
 
 
 def log_shares(labels, weights) -> np.ndarray:
@@ -184,7 +193,7 @@ def doubtful(F, outputs: Outputs, weights) -> np.ndarray:
     A class that a chunk passed on is wrong in a tenth of the cases, before x is looked at.
     """
     fit = complete(F, outputs, weights)
-    covariance, _ = predictive_covariance(fit, outputs, weights)
+    covariance = predictive(fit, outputs, weights).covariance
     labels = np.asarray(outputs.labels)
     _, first, place = np.unique(labels, return_index=True, return_inverse=True)
     odds = gaussian_log_odds(outputs.Y - fit.residuals, covariance, outputs.Y[first])

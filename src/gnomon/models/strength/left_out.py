@@ -19,7 +19,7 @@ from gnomon.models.strength.completion import (
     complete,
     log_losses,
     log_shares,
-    predictive_covariance,
+    predictive,
 )
 from gnomon.models.strength.rule import TINY
 from gnomon.models.strength.trials import capped_errors
@@ -44,18 +44,19 @@ def judging_rows(labels) -> np.ndarray:
 
 
 @one_thread
-def clearly_best(views, known: Outputs, weights) -> int:
+def clearly_best(views, known: Outputs, weights, least_gain=0.0) -> int:
     """Number of the view of least loss; 0 unless it is clearly better than the first.
 
-    ``views`` are coordinates of the labelled rows, whose outputs are ``known``.
+    ``views`` are coordinates of the labelled rows, whose outputs are ``known``. ``least_gain`` is
+    the share of the loss that it must gain beyond its standard errors.
     """
     losses = np.array([left_out_losses(F, known, weights) for F in views])
     best = int(np.argmin(losses @ weights))
     gains, total = losses[0] - losses[best], weights.sum()
     mean = weights @ gains / total
     variance = weights @ (gains - mean) ** 2 / total
-    least = CLEARLY * np.sqrt(variance / max(total - 1, 1))
-    return best if mean > least else 0
+    least = least_gain * weights @ losses[0] / total
+    return best if mean > least + CLEARLY * np.sqrt(variance / max(total - 1, 1)) else 0
 
 
 @one_thread
@@ -83,7 +84,7 @@ def finds_classes(K, known: Outputs, weights) -> bool:
     distances = np.maximum(squares[:, None] + squares - 2 * K, 0.0)
     near = np.exp(-distances / max(distances.mean(), TINY))
     fits = (complete(coordinates_of(G), known, weights) for G in (K, near))
-    return any(predictive_covariance(fit, known, weights)[1] for fit in fits)
+    return any(predictive(fit, known, weights).finds_classes for fit in fits)
 
 
 def coordinates_of(K) -> np.ndarray:
@@ -99,7 +100,7 @@ def left_out_losses(F, known: Outputs, weights) -> np.ndarray:
         Y = np.where(known.observed, known.Y, np.nan)
         variance = np.maximum(np.nanvar(Y, axis=0), TINY)
         return capped_errors(fit.residuals, known.observed, variance)
-    covariance, _ = predictive_covariance(fit, known, weights)
+    covariance = predictive(fit, known, weights).covariance
     _, first, place = np.unique(known.labels, return_index=True, return_inverse=True)
     odds = gaussian_log_odds(known.Y - fit.residuals, covariance, known.Y[first])
     return log_losses(odds + log_shares(place, weights), place)

@@ -22,7 +22,7 @@ from gnomon.models.strength.completion import (
     few_numbers,
     in_folds,
     likelihood_shares,
-    predictive_covariance,
+    predictive,
     residual_covariance,
 )
 from gnomon.models.strength.rule import TINY
@@ -56,7 +56,7 @@ def learn(
     if few_numbers(known):
         E = in_folds(views[1], known, E, partial(_errors, views, known, weights))
     together = kernel._replace(residuals=E, covariance=residual_covariance(E, weights))
-    covariance, _ = predictive_covariance(together, known, weights)
+    covariance = predictive(together, known, weights).covariance
     of_features = Prediction(of_kernel.axes @ kernel.B, kernel.offset, covariance)
     return _in_columns(of_rows, plain, say), of_features
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gnomon.estimators import NOTHING_FOUND, count
+from gnomon.estimators import count
 from gnomon.tools.report import findings
 from gnomon.tools.report.charts import (
     bounds_of,
@@ -87,7 +87,8 @@ def score(subject):
 
 def _nothing_found(model):
     """A sentence where the model could not find the classes of rows left out."""
-    if getattr(model, "class_doubt_", 0.0) == NOTHING_FOUND:
+    # Where classes are found it is less, and nearly one where they are not.
+    if getattr(model, "class_doubt_", 0.0) > 0.5:
         yield (
             "In the fit, rows left out were not found better than by the shares of the classes: "
             "the probabilities of all rows are nearly these shares."
