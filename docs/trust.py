@@ -286,7 +286,7 @@ def repeats():
     names = (*names, "of them open")
     lines = [f"- `{name}`: {words}" for name, words, is_open in listed if is_open]
     text = "\n\nOpen:\n\n" + "\n".join(lines) if lines else ""
-    text += "\n\n" + of_one_sample(parts)
+    text += "\n\n" + of_one_sample()
     ran_by = ran("benchmarks/repeats.py", found["machine"])
     return f"{title}{told}\n\n{table(names, rows)}{text}\n\n{ran_by}"
 
@@ -297,17 +297,21 @@ def of_folder(what, parts, listed):
     failed = {name for part in own for name in part["failed"]}
     is_open = [name for name, _, is_open in listed if is_open and name in failed]
     runs = sum(part["runs"] for part in own)
-    kept = len(own[-1].get("one_sample", ()))
+    kept = sum(name.startswith(f"tests/{what}/") for name in kept_seeds())
     return what, own[-1]["seeds"], runs, own[-1]["tests"], kept, len(failed), len(is_open)
 
 
-def of_one_sample(parts):
+def kept_seeds():
+    """The reason of every test that kept the seeds of generators in a run."""
+    parts = read("repeats")["parts"]
+    return {name: why for part in parts for name, why in part.get("one_sample", {}).items()}
+
+
+def of_one_sample():
     """The tests that keep their seeds, all parameters of one together, and why they do."""
-    last = {part["what"]: part for part in parts if "names" not in part}
     reasons = {}
-    for part in last.values():
-        for name, reason in part.get("one_sample", {}).items():
-            reasons.setdefault((name.split("[")[0], reason), []).append(name)
+    for name, reason in kept_seeds().items():
+        reasons.setdefault((name.split("[")[0], reason), []).append(name)
     rows = [(f"`{name}`", len(own), reason) for (name, reason), own in sorted(reasons.items())]
     return "Of one sample:\n\n" + table(("test", "times", "why"), rows)
 

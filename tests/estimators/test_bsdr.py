@@ -401,6 +401,7 @@ def _loss(model, X, y):
     return -np.mean(np.log(model.predict_proba(X)[np.arange(len(y)), y]))
 
 
+@pytest.mark.one_sample("of two labels a class the head makes something in two samples of three")
 def test_a_head_tells_classes_where_few_labels_leave_the_null_solution():
     X, y, unseen, truth = _planted(2)
     with pytest.warns(UserWarning, match="null solution"):

@@ -103,7 +103,8 @@ def test_what_gaps_add_to_a_posterior_covers_the_complete_row(planted, name):
     assert_allclose(found.mean, model.transform(holed), atol=1e-9)
     rows = np.isnan(holed).any(axis=1)
     added = np.diagonal(found.covariance - whole.covariance, axis1=1, axis2=2)[rows]
-    inside = np.abs(found.mean - whole.mean)[rows] < 1.96 * np.sqrt(added)
+    # Weights say more of a filled row, nearer the mean, which may be more than a small gap adds.
+    inside = np.abs(found.mean - whole.mean)[rows] < 1.96 * np.sqrt(np.maximum(added, 0.0))
     assert 0.93 < inside.mean() < 0.97
 
 

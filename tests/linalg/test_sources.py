@@ -178,8 +178,14 @@ def test_nulls_of_parquet_are_gaps(rng, tmp_path):
 
 @pytest.mark.parametrize(
     "broken",
-    [{"indices": [10**9, 0, 1]}, {"indices": [7, 0, 1]}, {"indices": [0, -5, 1]}]
-    + [{"indptr": [0, 2, 1, 3]}, {"indptr": [0, 1, 2]}, {"indptr": [0, 1, 2, 10**9]}],
+    [
+        {"indices": [10**9, 0, 1]},
+        {"indices": [7, 0, 1]},
+        {"indices": [0, -5, 1]},
+        {"indptr": [0, 2, 1, 3]},
+        {"indptr": [0, 1, 2]},
+        {"indptr": [0, 1, 2, 10**9]},
+    ],
     ids=str,
 )
 def test_a_sparse_file_whose_entries_lie_elsewhere_is_refused(tmp_path, broken):

@@ -135,13 +135,14 @@ def test_rounds_reach_the_bound_of_sweeps_over_all_rows(data, kind, prior, rng, 
 def test_numbers_need_no_sample(data, rng, monkeypatch):
     X, y = data
     problem = partial(Problem, outputs=outputs_of("numbers", X, y, rng))
-    expected = fit(problem(Matrix(X)), settings_of(), iterate)
+    few_sweeps = settings_of(max_iter=6, tol=0.0)
+    expected = fit(problem(Matrix(X)), few_sweeps, iterate)
     few_are_kept(monkeypatch, 10)
-    found = fit(problem(in_blocks(X)), settings_of(), iterate)
-    # Sums in another order, and every sweep may magnify what they differ by.
+    found = fit(problem(in_blocks(X)), few_sweeps, iterate)
+    # Sums in another order; every sweep may magnify what they differ by, hence few of them.
     assert_allclose(found.run.objective, expected.run.objective, rtol=1e-7)
     assert_allclose(found.loadings, expected.loadings, atol=1e-5)
-    assert_allclose(found.noise_variance, expected.noise_variance, rtol=1e-5)
+    assert_allclose(found.noise_variance, expected.noise_variance, rtol=1e-6)
 
 
 def test_the_bound_never_falls_where_the_sample_is_too_small(data, monkeypatch):

@@ -62,6 +62,7 @@ def test_pure_noise_has_no_structure(seed):
     assert result.snippet() == ""
 
 
+@pytest.mark.one_sample("it is found in eighteen of twenty samples, which a slow test asks for")
 @pytest.mark.parametrize("seed", range(2))
 def test_a_planted_plane_is_found_with_two_labels_a_class(seed):
     X, y, truth = planted(seed)
