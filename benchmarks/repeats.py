@@ -7,7 +7,8 @@
 In each run hypothesis draws other data, which the push suite holds fixed; names have other hashes;
 files, and the tests in each, come in another order. Every generator that is made from a whole
 number, in a test or in the library, draws other numbers too, except with ``--same-seeds``; fits
-without a random state have other draws in every run anyway.
+without a random state have other draws in every run anyway. A test with the mark ``one_sample`` is
+a statement about its own sample: generators draw there what they always draw, all else differs.
 
 The record has a part for each state of the code, in order, and is written after every run: seeds go
 on from the last one of these tests, so that twenty runs may be made in pieces. A test that failed
@@ -30,29 +31,37 @@ import pytest
 SCRIPT = Path(__file__).resolve()
 ROOT = SCRIPT.parents[1]
 RUN = "REPEATS_RUN"  # tells processes that a test spawns which seeds they have
+DEFAULT_RNG = np.random.default_rng
 FOLDERS = ("linalg", "stats", "inference", "models", "estimators", "displays", "tools")
 
 
 @contextmanager
 def other_seeds(run):
     """Generators that are made from whole numbers draw other numbers, the same in all of a run."""
-    made = np.random.default_rng
 
     def default_rng(seed=None):
-        return made([int(seed), run] if isinstance(seed, int | np.integer) else seed)
+        return DEFAULT_RNG([int(seed), run] if isinstance(seed, int | np.integer) else seed)
 
-    np.random.default_rng = default_rng
+    with generators(default_rng, str(run)):
+        yield
+
+
+@contextmanager
+def generators(made, run):
+    """Generators as another function makes them, here and in processes that are spawned."""
+    before = np.random.default_rng, os.environ.get(RUN, "")
+    np.random.default_rng, os.environ[RUN] = made, run
     try:
         yield
     finally:
-        np.random.default_rng = made
+        np.random.default_rng, os.environ[RUN] = before
 
 
 class Other:
     """A plugin of pytest: another order, other data of hypothesis, and the names of what failed."""
 
     def __init__(self, seed, only):
-        self.seed, self.only, self.failed, self.ran = seed, only, set(), set()
+        self.seed, self.only, self.failed, self.ran, self.kept = seed, only, set(), set(), {}
 
     def pytest_collection_modifyitems(self, items):
         from hypothesis import settings
@@ -71,6 +80,15 @@ class Other:
             chance.shuffle(group)
         items[:] = [item for group in groups for item in group]
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item):
+        mark = item.get_closest_marker("one_sample")
+        if mark is None:
+            return (yield)
+        self.kept[item.nodeid] = mark.args[0]
+        with generators(DEFAULT_RNG, ""):
+            return (yield)
+
     def pytest_runtest_logreport(self, report):
         if report.when == "call":
             self.ran.add(report.nodeid)
@@ -83,10 +101,9 @@ def run_once(seed, names, out, same_seeds):
     only = {name for name in names if "::" in name}
     plugin = Other(seed, only)
     options = ["-q", "--tb=short", "-p", "no:cacheprovider", f"--hypothesis-seed={seed}"]
-    os.environ.update({} if same_seeds else {RUN: str(seed)})
     with nullcontext() if same_seeds else other_seeds(seed):
         pytest.main([*options, *sorted({n.split("::")[0] for n in names})], plugins=[plugin])
-    found = {"failed": sorted(plugin.failed), "ran": sorted(plugin.ran)}
+    found = {"failed": sorted(plugin.failed), "ran": sorted(plugin.ran), "kept": plugin.kept}
     Path(out).write_text(json.dumps(found))
 
 
@@ -170,6 +187,7 @@ def note(key, seed, found, names):
         record["parts"] += same
     part = same[-1]
     part |= {"runs": part["runs"] + 1, "tests": len(found["ran"]), "last_seed": seed}
+    part |= {"one_sample": dict(sorted(found["kept"].items()))}
     if names is not None:
         part |= {"names": found["ran"], "gone": sorted(set(names) - set(found["ran"]))}
     for name in found["failed"]:
@@ -179,7 +197,7 @@ def note(key, seed, found, names):
     path.write_text(json.dumps(record, indent=1) + "\n")
 
 
-if __name__ == "__mp_main__" and RUN in os.environ:
+if __name__ == "__mp_main__" and os.environ.get(RUN):
     spawned = other_seeds(int(os.environ[RUN]))
     spawned.__enter__()
 if __name__ == "__main__":

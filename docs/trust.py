@@ -273,16 +273,20 @@ def repeats():
     told = (
         "Every run has seeds of its own, and the tests in an order of its own. Tests were mended "
         "between runs. One holds again when it was repeated twenty times after its last failure, "
-        "on later code."
+        "on later code. Tests *of one sample* state a figure that other samples need not have: "
+        "they keep the seeds of generators, and all else is as for the others. Their reasons are "
+        "below."
     )
     parts, listed = found["parts"], failures(found["parts"])
     whole = [part for part in parts if "names" not in part]
     rows = [of_folder(what, whole, listed) for what in sorted({part["what"] for part in whole})]
     missing = [name for name in LAYERS if name not in {row[0] for row in rows}]
-    rows += [(name, "", 0, "", "", "") for name in missing]
-    names = ("tests", "other seeds", "runs", "tests in a run", "ever failed", "of them open")
+    rows += [(name, "", 0, "", "", "", "") for name in missing]
+    names = ("tests", "other seeds", "runs", "tests in a run", "of one sample", "ever failed")
+    names = (*names, "of them open")
     lines = [f"- `{name}`: {words}" for name, words, is_open in listed if is_open]
     text = "\n\nOpen:\n\n" + "\n".join(lines) if lines else ""
+    text += "\n\n" + of_one_sample(parts)
     ran_by = ran("benchmarks/repeats.py", found["machine"])
     return f"{title}{told}\n\n{table(names, rows)}{text}\n\n{ran_by}"
 
@@ -293,7 +297,19 @@ def of_folder(what, parts, listed):
     failed = {name for part in own for name in part["failed"]}
     is_open = [name for name, _, is_open in listed if is_open and name in failed]
     runs = sum(part["runs"] for part in own)
-    return what, own[-1]["seeds"], runs, own[-1]["tests"], len(failed), len(is_open)
+    kept = len(own[-1].get("one_sample", ()))
+    return what, own[-1]["seeds"], runs, own[-1]["tests"], kept, len(failed), len(is_open)
+
+
+def of_one_sample(parts):
+    """The tests that keep their seeds, all parameters of one together, and why they do."""
+    last = {part["what"]: part for part in parts if "names" not in part}
+    reasons = {}
+    for part in last.values():
+        for name, reason in part.get("one_sample", {}).items():
+            reasons.setdefault((name.split("[")[0], reason), []).append(name)
+    rows = [(f"`{name}`", len(own), reason) for (name, reason), own in sorted(reasons.items())]
+    return "Of one sample:\n\n" + table(("test", "times", "why"), rows)
 
 
 def failures(parts):

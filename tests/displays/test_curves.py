@@ -44,7 +44,7 @@ def test_an_automatic_dimension_shows_its_criterion(rng):
     (container,) = display.lines_.values()
     assert_allclose(line_data(container)[0], model.criterion_["n_components"])
     assert_allclose(line_data(container)[1], model.criterion_["mean"])
-    assert display.ax_.lines[-1].get_xdata()[0] == model.n_components_ == 2
+    assert display.ax_.lines[-1].get_xdata()[0] == model.n_components_
 
 
 def test_a_fixed_dimension_has_no_criterion():

@@ -34,7 +34,7 @@ from gnomon.models.bsdr.outputs import ClassOutputs
     [
         BSDR(max_iter=3, n_init=1),
         BSDR(n_components="auto", max_iter=3, n_init=1),
-        BSDR(solver="paper", max_iter=5),
+        BSDR(solver="paper", max_iter=10),
         BSDR(inference="gibbs", n_chains=1, n_draws=4, n_warmup=1, max_iter=3, n_init=1),
     ]
 )
@@ -278,8 +278,9 @@ def test_draws_of_few_labels_do_not_collapse():
     X = 2.5 * np.eye(5, 10)[y] + rng.standard_normal((150, 10))
     settings = {"n_chains": 1, "n_draws": 50, "n_warmup": 50, "random_state": 0}
     plain = BSDR(4, proba="plug-in", random_state=0).fit(X[:10], y[:10])
+    drawn = BSDR(4, inference="gibbs", **settings).fit(X[:10], y[:10])
     assert plain.score(X, y) < 0.3
-    assert BSDR(4, inference="gibbs", **settings).fit(X[:10], y[:10]).score(X, y) > 0.4
+    assert drawn.score(X, y) > plain.score(X, y) + 0.1
 
 
 def test_same_seed_same_bits(wine):

@@ -316,7 +316,8 @@ def test_content_is_filled_in_from_neighbours(linked):
 
 
 # Squared errors of filled entries, as shares of those without links. Links help where they are
-# learnt; the filter knows a row by its neighbours' mean, the paper's prior has linked rows opposed.
+# learnt (.94 and .98 on average over samples); the filter knows a row by its neighbours' mean
+# (1.004, 1.003), the paper's prior has linked rows opposed (1.008, 1.006).
 NO_WORSE = {
     ("learnt", False): 0.98,
     ("learnt", True): 1.005,
@@ -327,6 +328,7 @@ NO_WORSE = {
 }
 
 
+@pytest.mark.one_sample("shares of errors move by .01, coverage by .03, with 600 filled entries")
 @pytest.mark.filterwarnings("ignore:X has missing values, which PPCA fills")
 @pytest.mark.parametrize("in_fit", [False, True])
 @pytest.mark.parametrize("relation", ["paper", "filter", "learnt"])
@@ -387,13 +389,14 @@ def test_embeddings_of_rows_with_gaps_are_near_those_of_complete_rows(linked, re
 def test_many_rows_are_reordered_and_in_single_precision_with_the_same_result(linked, monkeypatch):
     X, links, _ = linked
     X = sparse.csr_array(np.where(X > 5, X, 0.0))
-    options = dict(relation="learnt", own_components=2, tol=1e-6, random_state=0)
+    # Both at their maximum: far from it a direction that hardly matters is still open.
+    options = dict(relation="learnt", own_components=2, tol=1e-9, max_iter=2000, random_state=0)
     few = PRPCA(2, **options).fit(X, links=links)
     monkeypatch.setattr("gnomon.models.relational.rounds.MANY", 100)
     many = PRPCA(2, **options).fit(X, links=links)
-    assert_allclose(many.link_gain_, few.link_gain_, rtol=0.01)
-    Z = few.transform(X, links=links)
-    assert_allclose(many.transform(X, links=links), Z, atol=0.1 * np.abs(Z).max())
+    assert_allclose(many.link_gain_, few.link_gain_, rtol=1e-4)
+    expected, found = (gram(model.transform(X, links=links)) for model in (few, many))
+    assert np.linalg.norm(found - expected) < 0.02 * np.linalg.norm(expected)
 
 
 @pytest.mark.parametrize("seed", range(3))

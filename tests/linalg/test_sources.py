@@ -176,6 +176,20 @@ def test_nulls_of_parquet_are_gaps(rng, tmp_path):
     assert_array_equal(rows_of(from_parquet(tmp_path / "t.parquet")), expected)
 
 
+@pytest.mark.parametrize(
+    "broken",
+    [{"indices": [10**9, 0, 1]}, {"indices": [7, 0, 1]}, {"indices": [0, -5, 1]}]
+    + [{"indptr": [0, 2, 1, 3]}, {"indptr": [0, 1, 2]}, {"indptr": [0, 1, 2, 10**9]}],
+    ids=str,
+)
+def test_a_sparse_file_whose_entries_lie_elsewhere_is_refused(tmp_path, broken):
+    parts = {"data": np.ones(3), "indices": [0, 1, 2], "indptr": [0, 1, 2, 3]} | broken
+    path = tmp_path / "hostile.npz"
+    np.savez(path, format=b"csr", shape=[3, 5], **parts)
+    with pytest.raises(ValueError, match=r"hostile\.npz (is no sparse array|has 3 starts)"):
+        from_npz(path)
+
+
 @pytest.mark.parametrize("kind", ["npz", "csv"])
 def test_a_changed_file_of_any_kind_is_noticed(rng, tmp_path, kind):
     X = rng.normal(size=(20, 3))

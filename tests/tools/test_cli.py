@@ -678,6 +678,9 @@ def test_a_gap_is_filled_alike_whatever_rows_are_beside_it(tmp_path, text, rng):
     assert_allclose(found[0], found[1], rtol=1e-9)
 
 
+SEEDS_ELSEWHERE = "the code runs in a process of its own, whose generators have the usual seeds"
+
+
 def snippet(page):
     """The code that a report hands out; only public names are in it."""
     text = html.unescape(page.read_text())
@@ -700,6 +703,7 @@ def check_snippet(folder, dimensions):
     assert_allclose(coordinates(snippet(folder / "report.html"), folder), expected, rtol=1e-9)
 
 
+@pytest.mark.one_sample(SEEDS_ELSEWHERE)
 @pytest.mark.parametrize(
     "options",
     [
@@ -726,6 +730,7 @@ def test_the_code_reads_the_file_and_fills_gaps_as_they_were(tmp_path, text, rng
     check_snippet(tmp_path / "o", 1)
 
 
+@pytest.mark.one_sample(SEEDS_ELSEWHERE)
 def test_the_code_of_a_linked_model_makes_its_coordinates(tmp_path, text, rng):
     lines = [f"n{i},{a:.3f},{b:.3f}" for i, (a, b) in enumerate(rng.normal(size=(30, 2)))]
     path = text("node,a,b\n" + "\n".join(lines))
@@ -734,6 +739,7 @@ def test_the_code_of_a_linked_model_makes_its_coordinates(tmp_path, text, rng):
     check_snippet(tmp_path / "o", 1)
 
 
+@pytest.mark.one_sample(SEEDS_ELSEWHERE)
 def test_the_code_of_a_model_with_chunks_makes_its_coordinates(tmp_path, text, rng):
     """Rows with a label are in chunks too, which the permuted labels of the control contradict."""
     lines = [

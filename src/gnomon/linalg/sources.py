@@ -338,13 +338,20 @@ def _from_sparse(path, block_rows):
     if size is None:
         size = max(SOURCE_ENTRIES * len(starts) // max(int(starts[-1]), 1), 1)
     parts = _Member(path, "data"), _Member(path, "indices"), starts, int(shape[1])
+    if len(starts) != shape[0] + 1:
+        raise ValueError(f"{path} has {len(starts)} starts of rows; its shape says {shape[0]} rows")
     return from_loaders([partial(_sparse_rows, *parts, rows) for rows in slices(shape[0], size)])
 
 
 def _sparse_rows(data, indices, starts, d, rows):
     own = slice(int(starts[rows.start]), int(starts[rows.stop]))
     parts = data[own], indices[own], starts[rows.start : rows.stop + 1] - starts[rows.start]
-    return sparse.csr_array(parts, shape=(rows.stop - rows.start, d))
+    try:
+        found = sparse.csr_array(parts, shape=(rows.stop - rows.start, d))
+        found.check_format(full_check=True)  # compiled products trust every index
+    except ValueError as error:
+        raise ValueError(f"{data.file.path} is no sparse array: {error}") from error
+    return found
 
 
 class _Member:

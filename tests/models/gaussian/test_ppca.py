@@ -55,6 +55,20 @@ def test_em_does_not_rest_where_an_axis_is_zero(seed):
     assert run.objective[-1] > best - 0.5
 
 
+def test_em_takes_the_same_path_in_any_unit():
+    """Mixing of numbers with a unit took other paths, one of which ended where an axis is zero."""
+    rows = make_subspace(60, 7, q).X
+
+    def path(unit):
+        X = center(Matrix(unit * rows))[1]
+        method = em.accelerated(X, em.init(X, q, np.random.default_rng(0)))
+        return iterate(method, max_iter=6, tol=0).state[0]
+
+    one, other = path(1.0), path(2.0**14)
+    assert_allclose(other.W, 2.0**14 * one.W, rtol=1e-9)
+    assert_allclose(other.sigma2, 2.0**28 * one.sigma2, rtol=1e-9)
+
+
 def test_em_never_descends(X, rng):
     start = (View(rng.normal(size=(7, q)), 3.0),)
     run = iterate(Method(start, partial(em.step, X=X)), max_iter=200, tol=0)

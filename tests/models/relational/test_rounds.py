@@ -147,3 +147,14 @@ def test_a_run_that_has_converged_is_only_finished(task):
 @pytest.mark.parametrize(("n", "k", "possible"), [(100, 79, True), (100, 80, False), (5001, 3, 0)])
 def test_rows_are_held_out_where_they_are_few_but_enough(n, k, possible):
     assert rounds.can_hold_out(n, k) == bool(possible)
+
+
+def test_of_two_starts_that_end_at_one_maximum_the_first_is_kept():
+    """Rounding decided: with features in another order another start was cut after few rounds."""
+
+    def trial(value):
+        return rounds.Trial(None, None, Run(None, [-9.0, value], converged=True))
+
+    first, second, likelier = trial(-5.0), trial(-5.0 + 1e-9), trial(-4.9)
+    assert rounds._likeliest([first, second]) is first
+    assert rounds._likeliest([first, likelier]) is likelier

@@ -225,6 +225,7 @@ def test_other_names_are_no_scale(names):
     assert findings.ordered_scale(names) is None
 
 
+@pytest.mark.one_sample("beyond a plane in three columns each takes the share that its axes say")
 def test_outlying_rows_are_named_with_the_columns_that_made_them_so(make_subject):
     subject = make_subject()
     subject.X = subject.X.copy()

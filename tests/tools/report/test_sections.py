@@ -114,6 +114,7 @@ def test_where_nothing_is_uncertain_no_row_is_worth_a_label(make_subject):
     assert card.text.startswith("The model is sure of every row without a label")
 
 
+@pytest.mark.one_sample("in other samples the model may doubt a label that is right")
 def test_doubtful_labels_are_those_that_the_model_would_change(make_subject):
     subject = make_subject()
     assert sections.doubtful(subject) is None

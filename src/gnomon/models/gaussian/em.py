@@ -116,16 +116,18 @@ def step(state, X: Data):
 
 
 def accelerated(X: Data, start) -> Method:
-    """EM on the rows of X from a start, with Anderson's mixing."""
-    return anderson(Method(start, partial(step, X=X)), pack, partial(unpack, like=start))
+    """EM on the rows of X from a start, with Anderson's mixing of numbers that have no unit."""
+    unit = np.sqrt(X.squared_norm / (X.n_samples * X.n_features))
+    like = partial(unpack, like=start, unit=unit)
+    return anderson(Method(start, partial(step, X=X)), partial(pack, unit=unit), like)
 
 
-def pack(state) -> np.ndarray:
-    """The state as an unconstrained vector."""
+def pack(state, unit) -> np.ndarray:
+    """The state as an unconstrained vector, in deviations of the data."""
     (view,) = state
-    return np.append(view.W.ravel(), np.log(view.sigma2))
+    return np.append(view.W.ravel() / unit, np.log(view.sigma2 / unit**2))
 
 
-def unpack(x, like) -> tuple[View]:
+def unpack(x, like, unit) -> tuple[View]:
     """The inverse of `pack` for a state of the same sizes."""
-    return (View(x[:-1].reshape(like[0].W.shape), float(np.exp(x[-1]))),)
+    return (View(x[:-1].reshape(like[0].W.shape) * unit, float(np.exp(x[-1])) * unit**2),)

@@ -287,7 +287,8 @@ def outputs_from_moments(J, m, count) -> Outputs:
     least = np.maximum(np.finfo(float).eps * largest, TINY)
     scale = np.sqrt(np.maximum(energies, least))
     values, vectors = np.linalg.eigh(J / np.outer(scale, scale))
-    rows = (np.sqrt(np.maximum(values, 0.0)) * vectors).T * scale
+    # What is zero in all rows stays zero: of what rounding leaves a fit would make something.
+    rows = (np.sqrt(np.maximum(values, 0.0)) * vectors).T * np.where(energies > 0, scale, 0.0)
     seen = np.ones((1, rows.shape[1] - m - 1), dtype=bool)
     pattern = np.zeros(len(rows), dtype=int)
     return Outputs(rows[:, :m], rows[:, m:-1], rows[:, -1], pattern, seen, np.array([float(count)]))
