@@ -83,7 +83,7 @@ def of_calibration():
 def of_links():
     """How many fits use permuted links, of how many."""
     name, _, permuted, *_ = read("links_permuted")["rows"][-1]
-    return {"links_permuted": f"{permuted} {name.removeprefix('all ')}"}
+    return {"links_permuted": f"{permuted} of {name.split()[-4]}"}
 
 
 def of_intervals():

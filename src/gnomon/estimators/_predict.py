@@ -332,9 +332,11 @@ def share_of_shares(weight) -> float:
 
 
 def taught_rows(labels) -> np.ndarray:
-    """Labelled rows for a head, evenly taken where there are many."""
+    """Labelled rows for a head, evenly taken of each class where there are many."""
     rows = np.flatnonzero(labels >= 0)
-    return rows[:: 1 + len(rows) // MOST_TAUGHT]
+    rows = rows[np.argsort(labels[rows], kind="stable")]
+    place_in_class = np.arange(len(rows)) - np.searchsorted(labels[rows], labels[rows])
+    return np.sort(rows[place_in_class % (1 + len(rows) // MOST_TAUGHT) == 0])
 
 
 class LabelledScore:
