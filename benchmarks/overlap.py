@@ -11,6 +11,7 @@ group of tables in view, and not with the second.
 
 import argparse
 import importlib.util
+import json
 import tarfile
 import warnings
 from importlib import import_module
@@ -79,42 +80,54 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--first", type=int, default=500, help="seed of the first repeat")
+    parser.add_argument("--only", nargs="+", help="what to measure; the rest stays as it was")
     options = parser.parse_args()
-    seeds = range(options.first, options.first + options.repeats)
-    groups = {"planted": {f"{c}": c for c in PLANTED}, "tables": SEEN, "other tables": NOT_SEEN}
-    rows = []
+    groups = {"planted": {str(c): c for c in PLANTED}, "tables": SEEN, "other tables": NOT_SEEN}
+    result = measure.RESULTS / "overlap.json"
+    before = json.loads(result.read_text())["rows"] if options.only and result.exists() else []
+    kept, rows = {row[0]: row for row in before}, []
     for group, members in groups.items():
-        of_labels = {labels: [] for labels in LABELS}
+        cells = []
         for name, source in members.items():
-            found = [
-                run_task(source, labels, seed, of_labels) for labels in LABELS for seed in seeds
-            ]
-            print(group, name, np.nanmean(found, axis=0).round(3).tolist(), flush=True)
-        for labels, cells in of_labels.items():
-            shown = f"{group}, {labels} labels a class, {len(cells)} fits"
-            rows.append(calibration._row(shown, np.mean(cells, axis=0)))
+            shown = f"{group}: {name}"
+            if not options.only or name in options.only:
+                kept[shown] = calibration._row(shown, run(source, options))
+                print(kept[shown], flush=True)
+            if shown in kept:
+                rows.append(kept[shown])
+                cells.append([[float(v) for v in c.split(" / ")] for c in kept[shown][1:]])
+        if cells:
+            rows.append(calibration._row(f"{group}: mean of {len(cells)}", np.mean(cells, axis=0)))
     header = [f"{m}{without}" for m in MODELS for without in ("", ", without")]
     measure.write(
         "overlap",
         "Accuracy / log loss / calibration error on unseen rows where classes overlap",
         ["classes", *header, "PCA + logistic"],
         rows,
-        [f"{options.repeats} draws, seeds {options.first} and following."],
+        [
+            f"{options.repeats} draws, seeds {options.first} and following, of 2, 5, 20 and 100 "
+            "labels a class, as many as a third of the rows allows."
+        ],
     )
 
 
-def run_task(source, labels, seed, of_labels):
+def run(source, options):
+    """Means (methods, 3) over draws and numbers of labels."""
+    seeds = range(options.first, options.first + options.repeats)
+    found = [run_task(source, labels, seed) for labels in LABELS for seed in seeds]
+    return np.nanmean(found, axis=0)
+
+
+def run_task(source, labels, seed):
     """Figures (methods, 3) of one draw; NaN where rows do not allow so many labels."""
     rng = np.random.default_rng(seed)
     drawn = isinstance(source[0], int)
     X, y = planted(*source, rng) if drawn else read(*source)
-    found = np.full((len(MODELS) * 2 + 1, 3), np.nan)
     train, test = np.split(rng.permutation(len(y)), [int(calibration.SEEN * len(y))])
-    if labels * (y.max() + 1) <= MOST_LABELLED * len(y):
-        known = calibration.draw(y[train], labels, rng) if drawn else some(y[train], labels, rng)
-        found = np.array([one(m, p, X, y, train, test, known) for m, p in methods()])
-        of_labels[labels].append(found)
-    return found
+    if labels * (y.max() + 1) > MOST_LABELLED * len(y):
+        return np.full((len(MODELS) * 2 + 1, 3), np.nan)
+    known = calibration.draw(y[train], labels, rng) if drawn else some(y[train], labels, rng)
+    return np.array([one(m, p, X, y, train, test, known) for m, p in methods()])
 
 
 def methods():

@@ -80,12 +80,6 @@ def of_calibration():
     return quoted
 
 
-def of_links():
-    """How many fits use permuted links, of how many."""
-    name, _, permuted, *_ = read("links_permuted")["rows"][-1]
-    return {"links_permuted": f"{permuted} {name.removeprefix('all ')}"}
-
-
 def of_intervals():
     """Least and largest share of values that 90 % intervals hold, over the sets."""
     found, quoted = rows("intervals"), {}
@@ -284,7 +278,7 @@ def substitutions():
     """What the pages may quote, by name."""
     fits = of_sppca() | of_prpca() | of_sizes() | of_labelling() | of_label_page() | of_probit()
     fits |= {"onnx_table": result_table("onnx_equality")}
-    return fits | of_calibration() | of_links() | of_compare() | of_intervals() | of_pictures()
+    return fits | of_calibration() | of_compare() | of_intervals() | of_pictures()
 
 
 def ranks_of_dcagm():

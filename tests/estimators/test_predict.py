@@ -34,6 +34,7 @@ from gnomon.estimators._predict import (
     less_sharp,
     no_surer_than,
     no_worse_than_shares,
+    taught_rows,
     with_head,
 )
 from gnomon.estimators.selection import stratified_folds
@@ -322,6 +323,16 @@ def test_a_head_counts_weights_as_repeated_rows(sample):
     weighted = SPPCA(2, supervision=0.5).fit(X, labels, sample_weight=weights)
     repeated = SPPCA(2, supervision=0.5).fit(X[twice], labels[twice])
     assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-4)
+
+
+def test_a_class_of_one_row_is_taught_among_many(rng):
+    labels = np.where(np.arange(10_002) == 1, 2, np.arange(10_002) % 2)
+    labels[7] = -1
+    rows = taught_rows(labels)
+    assert set(labels[rows]) == {0, 1, 2} and np.all(np.diff(rows) > 0)
+    assert len(rows) <= 5001
+    X = rng.standard_normal((10_002, 2)) + labels[:, None]
+    assert SPPCA(1, supervision=0.5).fit(X, labels).predict_proba(X[:2]).shape == (2, 3)
 
 
 def test_classes_with_one_row_each_are_no_cause_for_a_warning(rng):

@@ -49,8 +49,9 @@ SEARCHED = 50
 # .004 below that of a regression on all columns on two graphs with 20 labels a class, with twice as
 # many as good; a map that sees them too is worse with 5 labels a class.
 HEAD_SEES = 2
-# Share of the loss of labelled rows that links must gain beyond two standard errors. Without it 15
-# of 2,000 permuted graphs of web pages are used, with it one, and of 318 real ones three fewer.
+# Share of the loss of labelled rows that links must gain beyond two standard errors. Without it 19
+# of 2,200 permuted graphs were used, with it one, and of 370 real ones four fewer
+# (`benchmarks/links.py --permuted`).
 LEAST_GAIN = 0.05
 # Leading axes of a graph: 50 tell web pages apart, and cost some products with A each.
 N_AXES = 50
