@@ -14,10 +14,8 @@ from gnomon.linalg.solve import one_thread
 
 @pytest.fixture
 def many_parts(monkeypatch):
-    """Small products are shared between threads too, whatever was lost by these before."""
+    """Small products are shared between threads too."""
     monkeypatch.setattr(threads, "LEAST_WORK", 0)
-    monkeypatch.setattr(threads, "REST", 0)
-    monkeypatch.setattr(threads._threads, "rest_until", 0.0)
     monkeypatch.setattr(data, "RUN_ENTRIES", 700)
     monkeypatch.setattr(sparse_products, "SHARED_FROM", 50)
     monkeypatch.setattr(sparse_products, "PARTS", 5)
@@ -91,46 +89,6 @@ def test_work_within_work_stays_on_its_thread(many_parts, monkeypatch):
 
     found = with_threads(monkeypatch, 2, lambda: list(threads.in_order(within, range(4), 1)))
     assert found == [{True}] * 4
-
-
-def held_up(n_parts):
-    """Who does parts of which one, begun by another thread, ends long after all others."""
-    begun, callers = threading.Event(), threading.get_ident()
-
-    def work(k):
-        if threading.get_ident() != callers:
-            begun.set()
-            time.sleep(0.1)
-        elif not begun.wait(timeout=10):
-            raise AssertionError("no other thread has begun a part")
-        return threading.get_ident()
-
-    return list(threads.in_order(work, range(n_parts), 1))
-
-
-def test_threads_rest_after_they_have_held_up_the_caller(many_parts, monkeypatch):
-    monkeypatch.setattr(threads, "REST", 1000)
-    found = with_threads(monkeypatch, 2, lambda: held_up(2))
-    assert len(set(found)) == 2
-
-    def quick(_):
-        time.sleep(0.02)
-        return threading.get_ident()
-
-    after = list(threads.in_order(quick, range(5), 1))
-    assert set(after) == {threading.get_ident()}
-
-
-def test_threads_do_not_rest_that_do_as_much_as_the_caller(many_parts, monkeypatch):
-    monkeypatch.setattr(threads, "REST", 1000)
-    meeting = threading.Barrier(2, timeout=10)
-
-    def work(_):
-        time.sleep(0.02)
-        meeting.wait()
-
-    with_threads(monkeypatch, 2, lambda: list(threads.in_order(work, range(6), 1)))
-    assert threads._threads.rest_until < time.perf_counter()
 
 
 def test_an_error_reaches_the_caller_and_frees_the_threads(many_parts, monkeypatch):

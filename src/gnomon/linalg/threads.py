@@ -7,19 +7,16 @@ works too, on parts that nobody has begun: others need time to wake, and may wai
 
 Threads are as many as the process may use (affinity and the limits of a container, by joblib),
 and as BLAS was allowed: whoever limits BLAS, as joblib does for its workers, limits these. They
-serve one caller at a time; another one, of a pool of its own, works on its own thread. Where
-other programs have the cores, a caller may wait longer for parts that others have begun than it
-would have worked on them: it then works alone for a while.
+serve one caller at a time; another one, of a pool of its own, works on its own thread.
 """
 
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
 from threading import Lock
-from time import perf_counter
 from typing import Any
 
 from joblib import cpu_count
@@ -28,10 +25,6 @@ from gnomon.linalg.solve import one_thread
 
 # Multiplications from which other threads are woken: fewer take about as long as waking them.
 LEAST_WORK = 2**23
-# Threads rest for so many times as long as a call has lost by them, so that asking them again costs
-# a twentieth at most. With one of two cores busy KernelSPPCA of 200,000 rows with landmarks takes
-# 1.05 to 1.15 of one thread's time without rest, 1.03 with; a quiet machine is as fast as before.
-REST = 20
 
 
 class _Threads:
@@ -39,7 +32,6 @@ class _Threads:
 
     def __init__(self):
         self.taken = Lock()
-        self.rest_until = 0.0
         self._pool: ThreadPoolExecutor | None = None
         self._size = 0
 
@@ -88,44 +80,14 @@ def in_order(function: Callable, parts: Iterable, work: float) -> Iterator[Any]:
     """
     several = not isinstance(parts, Sized) or len(parts) > 1
     size, threads = n_threads() if work >= LEAST_WORK and several else 1, _threads
-    rests, account = perf_counter() < threads.rest_until, _Account()
-    if size == 1 or rests or not threads.taken.acquire(blocking=False):
+    if size == 1 or not threads.taken.acquire(blocking=False):
         yield from map(function, parts)
         return
     try:
         with one_thread:
-            yield from _ahead(threads.pool(size - 1).submit, function, parts, 2 * size, account)
+            yield from _ahead(threads.pool(size - 1).submit, function, parts, 2 * size)
     finally:
-        threads.rest_until = account.rest_until()
         threads.taken.release()
-
-
-class _Account:
-    """What a caller wins and loses by other threads: parts, and seconds."""
-
-    def __init__(self):
-        self.parts, self.own = 0, 0
-        self.worked, self.waited = 0.0, 0.0
-
-    def do(self, function, part) -> Future:
-        """A part done on this thread."""
-        before = perf_counter()
-        future = _done(function, part)
-        self.own, self.worked = self.own + 1, self.worked + perf_counter() - before
-        return future
-
-    def wait(self, future):
-        """Stand still until another thread has done its part."""
-        before = perf_counter()
-        wait([future])
-        self.waited += perf_counter() - before
-
-    def rest_until(self) -> float:
-        """When to ask threads again: later where the caller would have been sooner done alone."""
-        if not self.own:
-            return 0.0
-        alone = (self.parts - self.own) * self.worked / self.own
-        return perf_counter() + REST * max(self.waited - alone, 0.0)
 
 
 @contextmanager
@@ -141,26 +103,24 @@ def no_more_threads():
             threads.taken.release()
 
 
-def _ahead(submit, function, parts, most, account):
+def _ahead(submit, function, parts, most):
     """Results in order, with at most so many parts begun and not yet taken."""
     waiting: deque = deque()
     for part in parts:
         waiting.append([submit(function, part), part])
         if len(waiting) > most:
-            yield _first(waiting, function, account)
+            yield _first(waiting, function)
     while waiting:
-        yield _first(waiting, function, account)
+        yield _first(waiting, function)
 
 
-def _first(waiting, function, account):
+def _first(waiting, function):
     """The first result; until it is there the caller does parts that no thread has begun."""
     while not waiting[0][0].done():
         own = next((task for task in waiting if task[0].cancel()), None)
         if own is None:
-            account.wait(waiting[0][0])
-        else:
-            own[0] = account.do(function, own[1])
-    account.parts += 1
+            break
+        own[0] = _done(function, own[1])
     return waiting.popleft()[0].result()
 
 
