@@ -110,9 +110,9 @@ def _leading(S, k):
 class _Space:
     """An orthonormal basis V (m, r), H V, and S = V'H V, grown block by block."""
 
-    def __init__(self, H, m, room):
+    def __init__(self, H, m, room, dtype=float):
         self.H, self.size = H, 0
-        self._V, self._HV = np.empty((m, room), order="F"), np.empty((m, room), order="F")
+        self._V, self._HV = (np.empty((m, room), dtype=dtype, order="F") for _ in range(2))
         self._S = np.empty((room, room))
 
     @property
@@ -161,8 +161,25 @@ def krylov_pairs(X: Data, k: int, rng, *, leading=None, tol=1e-4, max_rounds=8):
         start = rng.standard_normal((n, width))
         values, U = _leading_pairs(lambda B: X @ (X.T @ B), start, k, leading, (tol, max_rounds))
         return values, _other_side(X, values, U)
-    start = _mixtures(X, width, rng, MIXED_ROWS)
+    start = np.asarray(_mixtures(X, width, rng, MIXED_ROWS), dtype=float)
     return _leading_pairs(X.normal_product, start, k, leading, (tol, max_rounds))
+
+
+def leaning_block(X: Data, start, rounds: int) -> np.ndarray:
+    """Mixtures X'Z of rows (d, k) that lean on the leading axes, in the precision of X.
+
+    Z (n, k) is the best of the space that so many rounds from a start (n, k) make, on the side of
+    the rows: one is the start itself.
+    """
+    if rounds > 1:
+
+        def there_and_back(B):
+            # The bare products: what SciPy wraps around them costs more than small ones.
+            return X._matmat(X._rmatmat(B))
+
+        k = start.shape[1]
+        _, start = _leading_pairs(there_and_back, start, k, k, (0.0, rounds - 1))
+    return X._rmatmat(start)
 
 
 def _mixtures(X, k, rng, most):
@@ -199,12 +216,12 @@ def _leading_pairs(H, start, k, leading, stop):
     tol, max_rounds = stop
     m, width = start.shape
     rounds = max_rounds + -(-k // width)
-    space = _Space(H, m, min(m, (rounds + 1) * width))
-    block = _orthonormal(np.asarray(start, dtype=float))
+    space = _Space(H, m, min(m, (rounds + 1) * width), start.dtype)
+    block = _orthonormal(start)
     for _ in range(rounds):
         size = space.size
         space.add(block)
-        if space.size >= min(k + MARGIN, m) and _converged(space, leading, tol):
+        if tol and space.size >= min(k + MARGIN, m) and _converged(space, leading, tol):
             break
         block = space.outside(size)[:, : m - space.size]
         if block.shape[1] == 0:
