@@ -145,3 +145,17 @@ def test_pairs_have_converged_where_the_matrix_leaves_their_span(rng):
     # The residual of a vector tilted by t is (5 - 3) t, in units of the first value.
     assert not eigen._converged(tilted, 1, 0.0039)
     assert eigen._converged(tilted, 1, 0.0041)
+
+
+def test_a_leaning_block_spans_the_leading_axes_the_better_the_more_rounds():
+    rng = np.random.default_rng(3)
+    X = Matrix(rng.standard_normal((300, 60)) * 0.85 ** np.arange(60))
+    start, axes = rng.standard_normal((300, 8)), np.linalg.svd(X.X)[2][:4]
+
+    def outside(rounds):
+        Q = np.linalg.qr(eigen.leaning_block(X, start, rounds))[0]
+        return np.linalg.norm(axes - axes @ Q @ Q.T)
+
+    np.testing.assert_array_equal(eigen.leaning_block(X, start, 1), X.X.T @ start)
+    assert outside(2) < 0.7 * outside(1)
+    assert outside(6) < 0.1 * outside(2)
