@@ -26,13 +26,15 @@ LAYERS = ("linalg", "stats", "inference", "models", "estimators", "displays", "t
 # The most files that a fit may enter.
 LIMITS = {
     "PPCA": 8,
-    "SPPCA": 14,
-    "SPPCA by likelihood": 14,
+    # With the folds that show whether the head finds rows left out as well as class shares do, and
+    # how many of these are judged.
+    "SPPCA": 15,
+    "SPPCA by likelihood": 16,
     # With tall thin products, which share their rows between threads.
-    "SPPCA by likelihood, large X": 15,
+    "SPPCA by likelihood, large X": 17,
     # With `eigen`, whose products with blocks find the leading directions of a large kernel, and
     # with what rows left out say of its width.
-    "KernelSPPCA": 17,
+    "KernelSPPCA": 18,
     "PRPCA, learnt": 14,
     # With chunks, whose labels are weighed by the regression of SPPCA before they are passed on,
     # with the question whether rows are so many that a sample of them takes the steps, and with
