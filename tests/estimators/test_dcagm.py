@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gnomon import DCAGM, Links, chunks_from_pairs
+from gnomon.estimators._predict import NOTHING_FOUND
 from gnomon.estimators.dcagm import _together
 from gnomon.inference.callbacks import Checkpoint
 from gnomon.linalg.blocks import Blocks
@@ -615,7 +616,7 @@ def test_probabilities_are_the_shares_where_labels_left_out_are_not_found(rng):
     for _ in range(5):
         X = rng.standard_normal((200, 20))
         model = DCAGM(2, max_iter=20).fit(X, np.where(np.arange(200) < 45, labels, -1))
-        if model.class_doubt_ == 0.99:
+        if model.class_doubt_ == NOTHING_FOUND:
             doubted.append(model.predict_proba(X))
             assert model.class_head_ is None
     assert len(doubted) >= 3

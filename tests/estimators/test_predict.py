@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.special import softmax
 from sklearn.base import clone
@@ -31,13 +31,13 @@ from gnomon.estimators._predict import (
     fit_head,
     fit_linked_head,
     fit_map_head,
+    head_folds,
     less_sharp,
     no_surer_than,
     no_worse_than_shares,
     taught_rows,
     with_head,
 )
-from gnomon.estimators.selection import stratified_folds
 from gnomon.models.dcagm.few import Fold
 
 BY_LIKELIHOOD = SPPCA(1, supervision="likelihood", noise=(1.0, 0.5))
@@ -237,13 +237,16 @@ def test_the_head_of_linked_rows_is_the_mean_over_penalties_each_as_sharp_as_row
     coefs = []
     for C in LINKED_C:
         P = np.zeros((60, 3))
-        for fold in stratified_folds(labels, 5):
+        for fold in head_folds(Z, labels):
             rest = np.setdiff1d(np.arange(60), fold)
             P[fold] = Z[fold] @ fit_head(Z[rest], labels[rest], C=C).coef
             P[fold] += fit_head(Z[rest], labels[rest], C=C).intercept
         losses = [log_loss(labels, softmax(sharper * P, axis=1)) for sharper in SHARPER]
         coefs.append(SHARPER[np.argmin(losses)] * fit_head(Z, labels, C=C).coef)
-    assert_allclose(head.coef, np.mean(coefs, axis=0))
+    mean = np.mean(coefs, axis=0)
+    factor = np.linalg.norm(head.coef) / np.linalg.norm(mean)
+    assert_allclose(head.coef, factor * mean)
+    assert np.min(np.abs(LESS_SHARP - factor)) < 1e-9
     one_each = fit_linked_head(Z[[0, 20, 40]], np.arange(3))
     assert_allclose(one_each.coef, fit_head(Z[[0, 20, 40]], np.arange(3)).coef)
 
@@ -257,7 +260,7 @@ def test_rows_left_out_of_a_head_have_no_higher_loss_than_the_shares(rng):
         assert_allclose(softmax(less_sharp(plain.intercept, 0.0, shares)), shares)
         factor = np.linalg.norm(head.coef) / np.linalg.norm(plain.coef)
         losses = []
-        for fold in stratified_folds(labels, 5):
+        for fold in head_folds(Z, labels):
             rest = np.setdiff1d(np.arange(30), fold)
             other = fit_head(Z[rest], labels[rest])
             odds = less_sharp(Z[fold] @ other.coef + other.intercept, factor, shares)
@@ -387,3 +390,20 @@ def test_nothing_is_found_where_hidden_labels_are_hit_by_chance():
     odds = np.where(np.arange(20)[:, None] % 3 == 0, [0.0, 90.0], [90.0, 0.0])
     found = believed([hidden_fold(odds, labels)], np.array([0.5, 0.5]), 0.0)
     assert found.sharpness == LESS_SHARP[-1] and not found.finds
+
+
+def test_folds_of_a_head_know_no_order_and_equal_rows_share_one(rng):
+    Z, labels = rng.normal(size=(30, 3)), np.arange(30) % 3
+    again = np.r_[rng.permutation(30), 3, 3, 4]
+    fold, there = np.full(30, -1), np.full(33, -1)
+    for number, rows in enumerate(head_folds(Z, labels, np.bincount(again, minlength=30))):
+        fold[rows] = number
+    for number, rows in enumerate(head_folds(Z[again], labels[again])):
+        there[rows] = number
+    assert_array_equal(there, fold[again])
+    assert sorted(np.bincount(fold)) == [6] * 5
+
+
+def test_a_row_and_its_copy_are_no_two_rows_of_a_class(rng):
+    Z, labels = rng.normal(size=(4, 3))[[0, 0, 1, 2, 3]], np.array([0, 0, 1, 1, 2])
+    assert head_folds(Z, labels) == []

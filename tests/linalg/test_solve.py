@@ -2,7 +2,7 @@ from threading import Barrier, Thread
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import multivariate_normal
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -15,6 +15,7 @@ from gnomon.linalg.solve import (
     inverse_with_log_det,
     one_thread,
     preconditioned_solution,
+    ranks_of_rows,
     stacked_covariances,
 )
 
@@ -142,3 +143,15 @@ def test_an_inverse_comes_with_its_log_determinant(rng):
     assert_allclose(log_det, np.linalg.slogdet(A.T @ A)[1])
     with pytest.raises(NumericalError, match="positive definite"):
         inverse_with_log_det(A @ A.T - np.eye(9))
+
+
+def test_ranks_know_no_unit_and_no_rounding(rng):
+    values = rng.normal(size=30)
+    for unit in (1e-12, 1.0, 1e12):
+        ranks = ranks_of_rows(unit * np.r_[values, np.nextafter(values[:5], 9)])
+        assert_array_equal(ranks[:30], np.argsort(np.argsort(values)))
+        assert_array_equal(ranks[30:], ranks[:5])
+
+
+def test_the_last_key_ranks_first():
+    assert_array_equal(ranks_of_rows([3.0, 1.0, 2.0, 1.0], [0.0, 1.0, 0.0, 1.0]), [1, 2, 0, 2])

@@ -34,7 +34,7 @@ from gnomon.estimators._targets import (
 from gnomon.estimators.chunks import share_targets
 from gnomon.estimators.selection import stratified_folds
 from gnomon.linalg.data import as_data
-from gnomon.linalg.solve import gaussian_log_odds, one_thread
+from gnomon.linalg.solve import gaussian_log_odds, one_thread, ranks_of_rows
 from gnomon.linalg.standardize import standardize
 from gnomon.models.sppca.fit import Problem
 from gnomon.models.sppca.predict import class_log_odds, widening
@@ -108,16 +108,29 @@ def fit_map_head(Z, labels, weights=None) -> ClassHead:
 
     Of many rows one fold shows it.
     """
-    head = fit_head(Z, labels, weights)
-    if np.sum(np.bincount(labels) > 1) < 2:
+    head, folds = fit_head(Z, labels, weights), head_folds(Z, labels, weights)
+    if not folds:
         return head
-    folds = stratified_folds(labels, N_FOLDS)
     folds = folds if len(labels) <= MOST_JUDGING else folds[:1]
     odds, rows = _left_out_odds(Z, labels, weights, folds, HEAD_C)
     shares = class_shares(labels, weights, labels.max() + 1)[0]
     own = None if weights is None else weights[rows]
     factor = no_worse_than_shares(odds, labels[rows], shares, own)
     return blunted(head, factor, shares)
+
+
+def head_folds(Z, labels, weights=None) -> list:
+    """Rows of each fold by their distance from the mean; none unless two classes have several.
+
+    So the order of rows says nothing, and equal ones share a fold: a row that is repeated, or that
+    has a weight, is never left out from itself.
+    """
+    center = np.average(Z, axis=0, weights=weights)
+    ranks = ranks_of_rows(np.sum((Z - center) ** 2, axis=1))
+    distinct = np.unique(np.column_stack([labels, ranks]), axis=0)[:, 0]
+    if np.sum(np.bincount(distinct) > 1) < 2:
+        return []
+    return stratified_folds(labels, N_FOLDS, ranks)
 
 
 def no_worse_than_shares(odds, labels, shares, weights=None) -> float:
@@ -147,10 +160,10 @@ def fit_linked_head(Z, labels, weights=None) -> ClassHead:
 
     How sharp, rows left out say. It has the more to say the more labels a class has.
     """
-    if np.sum(np.bincount(labels) > 1) < 2:
+    folds = head_folds(Z, labels, weights)
+    if not folds:
         return fit_head(Z, labels, weights)
-    Z, V = _in_row_space(Z)
-    folds, heads, left_out = stratified_folds(labels, N_FOLDS), [], []
+    (Z, V), heads, left_out = _in_row_space(Z), [], []
     for C in LINKED_C:
         odds, rows = _left_out_odds(Z, labels, weights, folds, C)
         own = None if weights is None else weights[rows]

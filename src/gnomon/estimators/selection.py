@@ -152,21 +152,23 @@ class SemiSupervisedSplit(BaseCrossValidator):
         yield from (rows[order[test]] for test in tests)
 
 
-def stratified_folds(labels, n_folds):
+def stratified_folds(labels, n_folds, ranks=None):
     """Indices of the rows of each fold, from class numbers.
 
-    Rows of a class go to different folds, and the next class, in the order in which rows name
-    them, goes on with the next fold. A class with a single row is in no fold, and folds without
-    rows are left out.
+    Rows of a class go to different folds in the order of their ranks, which rows that are equal
+    share, and the class whose first row comes next goes on with the next fold. A class with a
+    single rank is in no fold, and folds without rows are left out.
     """
-    names, first, counts = np.unique(labels, return_index=True, return_counts=True)
-    if not np.any(counts > 1):
+    ranks = np.arange(len(labels)) if ranks is None else ranks
+    own = {label: ranks[labels == label] for label in np.unique(labels)}
+    several = [label for label in own if np.ptp(own[label]) > 0]
+    if not several:
         raise ValueError("y has one labelled row in every class; at least one class needs two")
     position, fold = 0, np.full(len(labels), -1)
-    for label in names[np.argsort(first)][counts[np.argsort(first)] > 1]:
-        rows = np.flatnonzero(labels == label)
-        fold[rows] = (position + np.arange(len(rows))) % n_folds
-        position += len(rows)
+    for label in sorted(several, key=lambda label: own[label].min()):
+        distinct, place = np.unique(own[label], return_inverse=True)
+        fold[labels == label] = (position + place) % n_folds
+        position += len(distinct)
     tests = (np.flatnonzero(fold == index) for index in range(n_folds))
     return [test for test in tests if len(test)]
 

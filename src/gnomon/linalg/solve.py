@@ -226,6 +226,22 @@ def above_rounding(values, dtype=float, n_terms=0) -> np.ndarray:
     return values > max(len(values), n_terms) * np.finfo(dtype).eps * top
 
 
+def ranks_of_rows(*keys) -> np.ndarray:
+    """Ranks of rows by keys, the last key first; rows that only rounding tells apart share one."""
+    keys = tuple(map(_rounded, keys))
+    order = np.lexsort(keys)
+    is_new = np.any([np.diff(key[order], prepend=np.nan) != 0 for key in keys], axis=0)
+    ranks = np.empty(len(order), dtype=int)
+    ranks[order] = np.cumsum(is_new) - 1
+    return ranks
+
+
+def _rounded(values):
+    """Values without the digits that sums in another order change."""
+    values = np.ravel(values).astype(float)
+    return np.round(values / (np.abs(values - np.median(values)).max() or 1.0), 9)
+
+
 def fix_signs(vectors) -> np.ndarray:
     """Columns with the entry of largest size made positive."""
     return vectors * column_signs(vectors)

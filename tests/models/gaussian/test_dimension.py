@@ -72,12 +72,6 @@ def test_sizes_are_tried_by_ones_at_first_and_then_by_two_fifths():
     assert sorted(set(tried)) == [1, 2, 3, 4, 5, 7, 9, 12, 16]
 
 
-def test_values_are_rounded_in_a_unit_of_their_own(rng):
-    values = rng.normal(size=30)
-    for unit in (1e-12, 1e12):
-        assert_allclose(dimension._rounded(unit * values), dimension._rounded(values), atol=2e-9)
-
-
 def test_of_sizes_that_only_rounding_tells_apart_the_least_is_taken():
     folds = np.array([408.0, 407.0, 409.0])
     higher = folds + np.array([1e-6, 1e-6, 1.1e-6])

@@ -10,7 +10,7 @@ import numpy as np
 
 from gnomon.linalg.data import Data, center, row_norms
 from gnomon.linalg.eigen import Spectrum
-from gnomon.linalg.solve import one_thread
+from gnomon.linalg.solve import one_thread, ranks_of_rows
 from gnomon.models.gaussian import gaps, patterns, whole
 from gnomon.models.gaussian.ppca import closed_form
 
@@ -174,18 +174,8 @@ def _folds(distances, mixtures):
     equal rows share their fold, so that one that is repeated, or that has a weight, is never
     held out from itself.
     """
-    keys = [_rounded(mixtures), _rounded(distances)]
-    order = np.lexsort(keys)
-    is_new = np.any([np.diff(key[order], prepend=np.nan) != 0 for key in keys], axis=0)
-    ranks = np.empty(len(order), dtype=int)
-    ranks[order] = np.cumsum(is_new) - 1
+    ranks = ranks_of_rows(mixtures, distances)
     return ranks % min(FOLDS, ranks.max() + 1)
-
-
-def _rounded(values):
-    """Values without the digits that sums in another order change."""
-    values = np.ravel(values).astype(float)
-    return np.round(values / (np.abs(values - np.median(values)).max() or 1.0), 9)
 
 
 def _most(shape, folds):
