@@ -77,7 +77,8 @@ def of_calibration():
     for name, cell in zip(QUOTED, found["mean"], strict=True):
         for kind, value in zip(("accuracy", "loss", "error"), cell.split(" / "), strict=True):
             quoted[f"{name}_{kind}"] = short(value)
-    return quoted
+    kernel, peer = (float(found["pie10, 2"][place].split(" / ")[1]) for place in (1, 2))
+    return quoted | {"pie10_kernel_loss": short(kernel - peer)}
 
 
 def of_intervals():

@@ -49,9 +49,8 @@ def test_rows_show_queries_and_their_neighbours(digits):
 
 def test_hits_are_framed_apart_from_misses(digits):
     model, X, y, images = digits
-    y = (
-        2 * y + np.arange(300) % 2
-    )  # of every class half, so that about half the neighbours are hits
+    # Every class in two halves, so that about half the neighbours are hits.
+    y = 2 * y + np.arange(300) % 2
     display = RetrievalDisplay.from_estimator(model, X, y, images=images, queries=10, k=5)
     assert_allclose(display.hits_, y[display.neighbours] == y[display.queries][:, None])
     assert 0 < display.hits_.mean() < 1

@@ -36,7 +36,7 @@ from gnomon.estimators.selection import stratified_folds
 from gnomon.linalg.data import as_data
 from gnomon.linalg.solve import gaussian_log_odds, one_thread, ranks_of_rows
 from gnomon.linalg.standardize import standardize
-from gnomon.models.sppca.fit import Problem
+from gnomon.models.sppca.fit import Prediction, Problem
 from gnomon.models.sppca.predict import class_log_odds, widening
 from gnomon.models.strength.completion import Outputs, log_losses
 from gnomon.models.strength.left_out import MOST_JUDGING, finds_classes, judging_rows
@@ -237,6 +237,17 @@ def no_surer_than(loss, odds, head_odds, shares, say=0.5, weights=None) -> float
         return 1.0
     factor = least if too_sure(least) >= 0 else brentq(too_sure, least, 1.0, rtol=1e-3)
     return float(factor**OF_LEFT_OUT)
+
+
+def less_sure(head: ClassHead, Z, mean, outputs: Prediction, shares, weights):
+    """The head with the factor of `no_surer_than`, and that factor.
+
+    ``Z`` are coordinates of labelled rows, ``mean`` what the model predicts of their outputs.
+    """
+    odds = gaussian_log_odds(mean, outputs.covariance, contrasts(len(shares))) + np.log(shares)
+    head_odds = Z @ head.coef + head.intercept
+    factor = no_surer_than(outputs.left_out_loss, odds, head_odds, shares, head.say, weights)
+    return blunted(head, factor, shares), factor
 
 
 class Belief(NamedTuple):
@@ -612,18 +623,13 @@ class PredictsOutputs:
         linked = getattr(self, "links_used_", False) and not self.linked_rows_.n_neighbours
         linked = linked and self.supervision_ != "likelihood"
         wide = fitted.projection if fitted.wide is None else fitted.wide
-        wide = np.eye(len(wide)) if linked else wide
-        coef, offset, covariance, _, loss = fitted.outputs
-        placed = coordinates(rows, np.hstack([wide, coef]))
-        Z, mean = placed[:, : wide.shape[1]], placed[:, wide.shape[1] :] + offset
-        learn = fit_linked_head if linked else fit_map_head
-        head = learn(Z, labels[rows], weights)
-        if loss is not None and not linked:
-            prior = np.log(self.class_shares_)
-            odds = gaussian_log_odds(mean, covariance, contrasts(len(prior))) + prior
-            said = odds, Z @ head.coef + head.intercept, self.class_shares_, head.say
-            factor = no_surer_than(loss, *said, weights)
-            head = blunted(head, factor, self.class_shares_)
+        wide, outputs = np.eye(len(wide)) if linked else wide, fitted.outputs
+        placed = coordinates(rows, np.hstack([wide, outputs.coef]))
+        Z, mean = np.split(placed, [wide.shape[1]], axis=1)
+        head = (fit_linked_head if linked else fit_map_head)(Z, labels[rows], weights)
+        if outputs.left_out_loss is not None and not linked:
+            mean = mean + outputs.offset
+            head, factor = less_sure(head, Z, mean, outputs, self.class_shares_, weights)
             # So the log odds of the model's own prediction, beyond the shares, have this factor.
             self.target_covariance_ = self.target_covariance_ / factor
         self.class_head_ = head._replace(coef=wide @ head.coef)

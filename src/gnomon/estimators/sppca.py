@@ -766,7 +766,8 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
         self.projection_ = fitted.projection
         self.latent_scale_ = fitted.latent_scale
         self.latent_covariance_ = fitted.latent_covariance
-        self.coef_, self.target_mean_, self.target_covariance_ = fitted.outputs[:3]
+        self.coef_, self.target_mean_ = fitted.outputs.coef, fitted.outputs.offset
+        self.target_covariance_ = fitted.outputs.covariance
         self.target_components_ = state.W_y.T
         self.target_noise_variance_ = state.sigma2_y
         self.target_whitener_ = fitted.whitener

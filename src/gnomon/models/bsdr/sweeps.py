@@ -387,8 +387,8 @@ def update_basis(factors: Factors, model: Model) -> Factors:
     nowhere = np.zeros(same.size)
     few: Any = {"maxiter": BASIS_STEPS, "ftol": BASIS_GAIN, "gtol": BASIS_SLOPE}
     found = minimize(evaluate, nowhere, jac=True, method="L-BFGS-B", options=few)
-    better = found.fun < evaluate(nowhere)[0]
-    return change_basis(factors, same + BASIS_UNIT * better * found.x.reshape(same.shape), model)
+    x = found.x if found.fun < evaluate(nowhere)[0] else nowhere
+    return change_basis(factors, same + BASIS_UNIT * x.reshape(same.shape), model)
 
 
 def basis_moments(factors, model) -> BasisMoments:

@@ -52,10 +52,9 @@ def placed(model: SppcaFit, X, further=None) -> tuple[Given, np.ndarray | None]:
 
     Also what ``further`` columns (d, k) make of the same rows, less their mean.
     """
-    coef, offset, covariance = model.outputs[:3]
-    rows = filled_rows(model, X)
-    mean = np.asarray(rows @ coef.astype(X.dtype) + offset, dtype=float)
-    given = Given(mean, *_with_gaps(model.state, X, coef, covariance))
+    outputs, rows = model.outputs, filled_rows(model, X)
+    mean = np.asarray(rows @ outputs.coef.astype(X.dtype) + outputs.offset, dtype=float)
+    given = Given(mean, *_with_gaps(model.state, X, outputs.coef, outputs.covariance))
     return given, None if further is None else rows @ further.astype(X.dtype)
 
 
