@@ -49,8 +49,8 @@ SEARCHED = 50
 # .004 below that of a regression on all columns on two graphs with 20 labels a class, with twice as
 # many as good; a map that sees them too is worse with 5 labels a class.
 HEAD_SEES = 2
-# Share of the loss of labelled rows that links must gain beyond two standard errors. With it none of
-# 440 permuted graphs is used, without it one; of 110 real ones 105 are, and 109
+# Share of the loss of labelled rows that links must gain beyond two standard errors. With it none
+# of 440 permuted graphs is used, without it one; of 110 real ones 105 are, and 109
 # (`benchmarks/links.py --permuted`).
 LEAST_GAIN = 0.05
 # Leading axes of a graph: 50 tell web pages apart, and cost some products with A each.
