@@ -127,11 +127,8 @@ def with_outputs(state: State, mean, covariances, Y, observed) -> tuple[np.ndarr
 
 
 def _output_gain(model):
-    """What z gains from outputs other than expected (c, q); without noise they give z alone."""
-    W_y, level = model.state.W_y, model.state.sigma2_y
-    if np.all(level > np.finfo(float).eps * np.sum(W_y**2)):
-        return W_y / level[:, None] @ model.latent_covariance
-    return np.linalg.pinv(W_y).T
+    """What z gains from outputs other than expected (c, q)."""
+    return model.state.W_y / model.state.sigma2_y[:, None] @ model.latent_covariance
 
 
 def _stretch(model):

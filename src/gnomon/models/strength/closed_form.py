@@ -211,7 +211,8 @@ def assemble(space: PrincipalSpace, completion: Completion, q, s) -> SppcaFit:
     d, c = space.axes.shape[0], G.shape[1]
     noise = _discarded(found.energies, d + (c if s > 0 else 0))
     energies = np.maximum(found.energies, RULE.no_energy)
-    shrink = np.sqrt(np.maximum(1 - noise / energies, 0.0)) * (found.energies > 0)
+    left = np.where(found.energies > 0, np.minimum(noise / energies, 1.0), 1.0)
+    shrink = np.sqrt(1 - left)
     loadings = np.sqrt(space.variances)[:, None] * found.U * shrink
     W = space.axes @ loadings
     signs = column_signs(W)
@@ -223,7 +224,7 @@ def assemble(space: PrincipalSpace, completion: Completion, q, s) -> SppcaFit:
         state=State(padded(W * signs, q), sigma2, padded(W_y, q), np.full(c, level), offset),
         projection=padded(space.axes @ (found.R * signs), q),
         latent_scale=padded(shrink / np.sqrt(space.total * energies), q),
-        latent_covariance=np.diag(1 - padded(shrink**2, q)),
+        latent_covariance=np.diag(np.pad(left, (0, q - len(left)), constant_values=1.0)),
         outputs=Prediction(space.axes @ completion.B, offset, completion.covariance),
         whitener=inverse_root(completion.covariance),
         input_share=padded(found.x_share, q),
@@ -259,9 +260,13 @@ def _input_noise(space, loadings):
 
 
 def _discarded(energies, dimension):
-    """Mean energy of the directions left out: the noise of Theorem 2 in shares of the total."""
+    """Mean energy of the directions left out: the noise of Theorem 2 in shares of the total.
+
+    Without any, so little that what is known exactly is the limit of what is nearly so.
+    """
     left = dimension - len(energies)
-    return max(1.0 - float(energies.sum()), 0.0) / left if left > 0 else 0.0
+    share = (1.0 - float(energies.sum())) / left if left > 0 else 0.0
+    return max(share, RULE.no_energy**2)
 
 
 def padded(values, q) -> np.ndarray:

@@ -188,7 +188,7 @@ def assemble(
         state=State(padded(W, q), noise, padded(W_y, q), levels, offset),
         projection=padded(through / latent, q),
         latent_scale=padded(latent, q),
-        latent_covariance=np.diag(1 - padded(strength / (1 + strength), q)),
+        latent_covariance=np.diag(1 / (1 + padded(strength, q))),
         outputs=model.outputs._replace(offset=offset),
         input_share=padded(whole * np.sum(W**2, axis=0) / filled.total, q),
         target_share=padded(whole * np.sum(W_y**2, axis=0) / max(joint.energy, TINY), q),
