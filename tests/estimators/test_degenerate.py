@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from sklearn.base import clone, is_regressor
 
-from gnomon import PPCA, PRPCA
+from gnomon import PPCA, PRPCA, SPPCA
 
 X, CLASSES = rows()
 SUPERVISED = [n for n in DEFAULTS if hasattr(DEFAULTS[n], "predict")]
@@ -200,3 +200,36 @@ def test_weights_of_links_that_are_no_weights_are_refused(weight):
     A.data[7] = weight
     with pytest.raises(ValueError, match=r"adjacency has .* weights"):
         fit(PRPCA(2), X, {"links": A})
+
+
+IN_ANOTHER_UNIT = [
+    (PPCA(2), {}),
+    (PPCA(2, prior="ard"), {}),
+    (SPPCA(2, supervision="likelihood"), {"y": 1}),
+    (SPPCA(2, supervision="likelihood", noise="per_output"), {"y": 1}),
+    (SPPCA(2, supervision="likelihood", likelihood="probit"), {"y": 0}),
+    (SPPCA(2, supervision=0.5), {"y": 1}),
+]
+
+
+@pytest.mark.parametrize("holes", [False, True])
+@pytest.mark.parametrize(("model", "known"), IN_ANOTHER_UNIT, ids=str)
+def test_a_fit_takes_the_same_steps_in_another_unit(model, known, holes, rng):
+    """What mixes steps, or decides where they end, must not have a unit of its own."""
+    Z = rng.normal(size=(80, 2)) * [3, 2]
+    X = Z @ rng.normal(size=(2, 6)) + 0.3 * rng.normal(size=(80, 6))
+    numbers = np.where(np.arange(80) < 40, X[:, 0] + rng.normal(size=80), np.nan)
+    outputs = [(numbers > 0) - 1 * np.isnan(numbers), np.column_stack([numbers, numbers**2])]
+    X[rng.random(X.shape) < 0.2 * holes] = np.nan
+
+    def fitted(unit, unit_of_y):
+        units = {"y": unit_of_y if known.get("y") else 1}
+        ours = {name: outputs[one] * units[name] for name, one in known.items()}
+        found = clone(model).fit(X * unit, **ours)
+        return found.n_iter_, span(found, X * unit)
+
+    steps, expected = fitted(1.0, 1.0)
+    for unit, unit_of_y in ((1e4, 1.0), (1e-6, 1.0), (1.0, 1e3)):
+        n_iter, found = fitted(unit, unit_of_y)
+        assert n_iter == steps
+        assert gap(found, expected) < 1e-4

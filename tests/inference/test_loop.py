@@ -124,14 +124,16 @@ def problem():
     data = patterns.group_rows(X, np.zeros(8, dtype=int))
     start = gaps.init(data, 3)
     step = partial(gaps.step, data=data)
-    return Method(start, step), partial(gaps.unpack, like=start)
+    unit = np.ones(8)
+    pack = partial(gaps.pack, unit=unit)
+    return Method(start, step), pack, partial(gaps.unpack, like=start, unit=unit)
 
 
 def test_both_reach_the_plain_maximum_in_fewer_steps_without_descending(problem):
-    method, unpack = problem
+    method, pack, unpack = problem
     plain = iterate(method, max_iter=5000, tol=1e-10)
-    leaping = iterate(squarem(method, gaps.pack, unpack), max_iter=500, tol=1e-10)
-    mixing = iterate(anderson(method, gaps.pack, unpack), max_iter=500, tol=1e-10)
+    leaping = iterate(squarem(method, pack, unpack), max_iter=500, tol=1e-10)
+    mixing = iterate(anderson(method, pack, unpack), max_iter=500, tol=1e-10)
     for run, cost in ((leaping, 3), (mixing, 1)):
         assert run.converged
         assert_allclose(run.objective[-1], plain.objective[-1], atol=1e-6)

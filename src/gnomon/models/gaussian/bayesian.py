@@ -200,7 +200,9 @@ def maximise_with_gaps(rows: Rows, q: int, loop, *, max_iter, tol) -> Run:
     found = gaps.maximise(data, half, iterate, max_iter=START_STEPS, tol=START_TOLERANCE).state
     start = State(gaps.fill(found, data)[0], float(found.noise[0]), found.mean)
     method = Method(start, partial(step, rows=rows, q=q))
-    method = anderson(method, _pack, partial(_unpack, rows=rows, like=start))
+    unit = float(np.sqrt(patterns.variances(data)[0])) or 1.0
+    like = partial(_unpack, rows=rows, like=start, unit=unit)
+    method = anderson(method, partial(_pack, unit=unit), like)
     return loop(method, max_iter=max_iter, tol=tol * np.sum(~np.isnan(rows.X)))
 
 
@@ -236,10 +238,10 @@ def _fill(fitted, E, rows):
     return filled
 
 
-def _pack(state):
-    return np.append(state.filled.ravel(), np.log(state.variance))
+def _pack(state, unit):
+    return np.append(state.filled.ravel() / unit, np.log(state.variance))
 
 
-def _unpack(x, rows, like):
-    filled = np.where(np.isnan(rows.X), x[:-1].reshape(rows.X.shape), rows.X)
+def _unpack(x, rows, like, unit):
+    filled = np.where(np.isnan(rows.X), x[:-1].reshape(rows.X.shape) * unit, rows.X)
     return like._replace(filled=filled, variance=float(np.exp(x[-1])))

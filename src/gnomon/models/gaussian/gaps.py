@@ -29,6 +29,7 @@ from gnomon.models.gaussian.patterns import (
     group_sizes,
     n_observed,
     over_parts,
+    units,
 )
 from gnomon.stats.gaussian import Distances, split_distances
 
@@ -289,20 +290,27 @@ def fill(state: State, data: Patterns) -> tuple[np.ndarray, np.ndarray]:
 def maximise(data: Table, q: int, loop, *, max_iter, tol) -> Run:
     """PPCA of what is observed, by EM with Anderson's mixing; ``tol`` is in nats per entry."""
     start, data = init(data, q), condensed(data)
-    method = anderson(Method(start, partial(step, data=data)), pack, partial(unpack, like=start))
+    method = mixing(Method(start, partial(step, data=data)), units(data))
     return loop(method, max_iter=max_iter, tol=tol * n_observed(data))
 
 
-def pack(state: State) -> np.ndarray:
-    """The state as an unconstrained vector."""
-    return np.concatenate([state.W.ravel(), state.mean, np.log(state.noise)])
+def mixing(method: Method, unit) -> Method:
+    """The method with Anderson's mixing of numbers that have no unit."""
+    like = partial(unpack, like=method.start, unit=unit)
+    return anderson(method, partial(pack, unit=unit), like)
 
 
-def unpack(x, like: State) -> State:
+def pack(state: State, unit) -> np.ndarray:
+    """The state as an unconstrained vector, in deviations (d,) of the data."""
+    W, mean = state.W / unit[:, None], state.mean / unit
+    return np.concatenate([W.ravel(), mean, np.log(state.noise)])
+
+
+def unpack(x, like: State, unit) -> State:
     """The inverse of `pack` for a state of the same sizes."""
     size, d = like.W.size, len(like.mean)
-    W = x[:size].reshape(like.W.shape)
-    return State(W, x[size : size + d], np.exp(x[size + d :]))
+    W = x[:size].reshape(like.W.shape) * unit[:, None]
+    return State(W, x[size : size + d] * unit, np.exp(x[size + d :]))
 
 
 def _second_moments(part, weights):

@@ -263,6 +263,12 @@ def variances(data: Table) -> np.ndarray:
     return squares / np.maximum(group_sizes(data), 1)
 
 
+def units(data: Table) -> np.ndarray:
+    """A standard deviation for each column (d,), that of its group; one where nothing varies."""
+    found = np.sqrt(variances(data))[data.groups]
+    return np.where(found > 0, found, 1.0)
+
+
 def total_weight(data: Table) -> float:
     """Number of rows, by weight."""
     return data.n if isinstance(data, Parts) else float(data.weights.sum())

@@ -61,7 +61,8 @@ def maximise(
     """The rows as the most likely PPCA completes them; ``tol`` is in nats per entry."""
     data = patterns.condensed(data)
     method = Method(start or gaps_at_means(data), partial(step, data=data, q=q))
-    method = anderson(method, _pack, _unpack, depth=DEPTH)
+    unit = patterns.units(data)
+    method = anderson(method, partial(_pack, unit=unit), partial(_unpack, unit=unit), depth=DEPTH)
     return iterate(method, max_iter=max_iter, tol=tol * patterns.n_observed(data)).state
 
 
@@ -108,12 +109,13 @@ def _upper(d):
     return np.triu_indices(d)
 
 
-def _pack(rows):
-    return np.concatenate([rows.mean, rows.covariance[_upper(len(rows.mean))]])
+def _pack(rows, unit):
+    covariance = rows.covariance / np.outer(unit, unit)
+    return np.concatenate([rows.mean / unit, covariance[_upper(len(unit))]])
 
 
-def _unpack(x):
-    d = int((np.sqrt(9 + 8 * len(x)) - 3) / 2 + 0.5)
+def _unpack(x, unit):
+    d = len(unit)
     half = np.zeros((d, d))
     half[_upper(d)] = x[d:]
-    return Completed(x[:d], half + np.triu(half, 1).T)
+    return Completed(x[:d] * unit, (half + np.triu(half, 1).T) * np.outer(unit, unit))

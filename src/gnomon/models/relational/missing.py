@@ -54,7 +54,9 @@ def maximise(X, Delta, filled, q, loop, *, max_iter, tol) -> Run:
     rows = Rows(X, sparse.csr_array(Delta), np.nonzero(np.isnan(X)))
     start = m_step(filled, 0.0, rows, q)
     method = Method(start, partial(step, rows=rows))
-    method = anderson(method, _pack, partial(_unpack, like=start))
+    unit = float(np.sqrt(np.nanmean((X - start.mean) ** 2))) or 1.0
+    like = partial(_unpack, like=start, unit=unit)
+    method = anderson(method, partial(_pack, unit=unit), like)
     return loop(method, max_iter=max_iter, tol=tol * (X.size - len(rows.places[0])))
 
 
@@ -146,11 +148,12 @@ def _by_precision(view, E):
     return (E - M.solve((E @ W).T).T @ W.T) / sigma2
 
 
-def _pack(state):
-    return np.concatenate([state.view.W.ravel(), state.mean, [np.log(state.view.sigma2)]])
+def _pack(state, unit):
+    W, mean = state.view.W / unit, state.mean / unit
+    return np.concatenate([W.ravel(), mean, [np.log(state.view.sigma2)]])
 
 
-def _unpack(x, like):
+def _unpack(x, like, unit):
     size, d = like.view.W.size, len(like.mean)
-    view = View(x[:size].reshape(like.view.W.shape), float(np.exp(x[-1])))
-    return State(x[size : size + d], view, like.filled)
+    view = View(x[:size].reshape(like.view.W.shape) * unit, float(np.exp(x[-1])))
+    return State(x[size : size + d] * unit, view, like.filled)

@@ -30,6 +30,7 @@ from gnomon.models.sppca.statistics import (
     learnt_levels,
     output_means,
     tied,
+    units,
 )
 
 
@@ -276,12 +277,16 @@ def canonical(state: State, basis=None) -> State:
 
 
 def pack(state: State, noise: Noise) -> np.ndarray:
-    """Loadings, logarithms of the free noise levels, and the mean of y where it is learnt."""
+    """Loadings, logarithms of the free noise levels, and the mean of y where it is learnt.
+
+    Loadings and means are in units of the data: a step that mixes vectors has none of its own.
+    """
     W, sigma2, W_y, sigma2_y, mean_y = state
-    free = len(free_levels(noise, len(mean_y)).floors)
+    (unit, unit_y), free = units(noise), len(free_levels(noise, len(mean_y)).floors)
     levels = np.log(np.append(sigma2, sigma2_y)[:free])
-    mean = mean_y if noise.learn_mean else np.zeros(0)
-    return np.concatenate([W.ravel(), W_y.ravel() * _balance(W), levels, mean])
+    mean = mean_y / unit_y if noise.learn_mean else np.zeros(0)
+    of_y = W_y / unit_y[:, None] * _balance(W)
+    return np.concatenate([(W / unit).ravel(), of_y.ravel(), levels, mean])
 
 
 def unpack(x, like: State, noise: Noise) -> State:
@@ -289,8 +294,9 @@ def unpack(x, like: State, noise: Noise) -> State:
     (m, q), c = like.W.shape, len(like.mean_y)
     group, factor, floors = free_levels(noise, c)
     W, W_y, levels, mean = np.split(x, np.cumsum([m * q, c * q, len(floors)]))
-    W, W_y = W.reshape(m, q), W_y.reshape(c, q) / _balance(like.W)
-    mean = mean if noise.learn_mean else like.mean_y
+    unit, unit_y = units(noise)
+    W, W_y = W.reshape(m, q) * unit, W_y.reshape(c, q) / _balance(like.W) * unit_y[:, None]
+    mean = mean * unit_y if noise.learn_mean else like.mean_y
     if noise.fixed is not None:
         return like._replace(W=W, W_y=W_y, mean_y=mean)
     levels = factor * np.exp(np.maximum(levels, np.log(floors)))[group]
@@ -324,8 +330,10 @@ def _gradient(state, expected, stats, noise):
     group, _, floors = free_levels(noise, len(mean_y))
     # Along the logarithm of a free number, what is tied to it adds up.
     levels = np.bincount(group, d_levels)[: len(floors)]
-    mean = dV[:, q] if noise.learn_mean else np.zeros(0)
-    return np.concatenate([dW.ravel(), dW_y.ravel() / _balance(W), levels, mean])
+    unit, unit_y = units(noise)
+    mean = dV[:, q] * unit_y if noise.learn_mean else np.zeros(0)
+    of_y = dW_y * unit_y[:, None] / _balance(W)
+    return np.concatenate([(dW * unit).ravel(), of_y.ravel(), levels, mean])
 
 
 def _balance(W):

@@ -45,10 +45,11 @@ def climb(data, start, noise, *, max_iter, tol, loop, finish=lambda state: state
     ``finish`` makes of a `gnomon.models.gaussian.gaps.State` what the run ends with.
     """
     data = patterns.condensed(data)
+    unit = patterns.units(data)
     method = anderson(
         Method(start, partial(step, data=data, noise=noise), finish),
-        gaps.pack,
-        partial(unpack, like=start, data=data, noise=noise),
+        partial(gaps.pack, unit=unit),
+        partial(unpack, like=start, unit=unit, data=data, noise=noise),
     )
     return loop(method, max_iter=max_iter, tol=tol * patterns.n_observed(data))
 
@@ -106,9 +107,9 @@ def _apply_noise_rule(levels, data, noise):
     return learnt_levels(sizes * levels, sizes, noise)
 
 
-def unpack(x, like: gaps.State, data: patterns.Table, noise: Noise):
+def unpack(x, like: gaps.State, unit, data: patterns.Table, noise: Noise):
     """The state of a vector of `gnomon.models.gaussian.gaps.pack`, noise not below the floors."""
-    state = gaps.unpack(x, like)
+    state = gaps.unpack(x, like, unit)
     if noise.fixed is not None or noise.ratio is not None:
         return state
     return state._replace(noise=np.maximum(state.noise, data.floors))
@@ -156,11 +157,11 @@ def maximise_probit(problem, settings, loop) -> tuple[Run, Noise]:
     inputs = patterns.inputs(problem.X, problem.weights)
     noise = probit.noise_rule(patterns.variances(inputs)[0], c, settings)
     start = ProbitState(gaps.init(inputs, q), np.zeros((c, q)), np.zeros(c))
-    rows = _probit_rows(problem, inputs, mask, targets)
+    rows, unit = _probit_rows(problem, inputs, mask, targets), patterns.units(inputs)
     method = anderson(
         Method(start, partial(probit_step, rows=rows, noise=noise), _probit_parts),
-        lambda state: np.concatenate([gaps.pack(state.inputs), state.W_y.ravel(), state.mean_y]),
-        partial(_probit_unpack, like=start, floor=noise.floor_x),
+        partial(_probit_pack, unit=unit),
+        partial(_probit_unpack, like=start, unit=unit, floor=noise.floor_x),
     )
     tol = settings.tol * patterns.n_observed(inputs)
     return loop(method, max_iter=settings.max_iter, tol=tol), noise
@@ -194,10 +195,14 @@ def probit_step(state: ProbitState, rows: ProbitRows, noise: Noise):
     )
 
 
-def _probit_unpack(x, like, floor):
+def _probit_pack(state, unit):
+    return np.concatenate([gaps.pack(state.inputs, unit), state.W_y.ravel(), state.mean_y])
+
+
+def _probit_unpack(x, like, unit, floor):
     c, q = like.W_y.shape
     of_inputs, W_y, mean_y = np.split(x, [len(x) - c * (q + 1), len(x) - c])
-    inputs = gaps.unpack(of_inputs, like.inputs)
+    inputs = gaps.unpack(of_inputs, like.inputs, unit)
     inputs = inputs._replace(noise=np.maximum(inputs.noise, floor))
     return ProbitState(inputs, W_y.reshape(c, q), mean_y)
 

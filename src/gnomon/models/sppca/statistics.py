@@ -153,6 +153,11 @@ def free_levels(noise: Noise, c) -> FreeLevels:
     return FreeLevels(group, factor, np.array([noise.floor_x, noise.floor_y.mean()]))
 
 
+def units(noise: Noise) -> tuple[float, np.ndarray]:
+    """A standard deviation of x and one of each output (c,), of which the floors are shares."""
+    return float(np.sqrt(noise.floor_x / INPUT_FLOOR)), np.sqrt(noise.floor_y / OUTPUT_FLOOR)
+
+
 def learnt_levels(squares, sizes, noise: Noise) -> np.ndarray:
     """Noise levels [x, y_1, ..., y_c] from the expected squares and numbers of their entries."""
     group, factor, least = free_levels(noise, len(squares) - 1)

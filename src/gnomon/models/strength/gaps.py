@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gnomon.inference.loop import Method, Run, anderson, iterate
+from gnomon.inference.loop import Method, Run, iterate
 from gnomon.linalg.blocks import Made
 from gnomon.linalg.data import Data, Matrix, as_data
 from gnomon.linalg.solve import column_signs, one_thread
@@ -139,7 +139,7 @@ def climb(joint: Joint, start: observed.State, settings, loop) -> Run:
     """EM with Anderson's mixing; the tolerance is in nats per observed entry."""
     joint = joint._replace(data=patterns.condensed(joint.data))
     method = Method(start, partial(step, joint=joint))
-    method = anderson(method, observed.pack, partial(observed.unpack, like=start))
+    method = observed.mixing(method, patterns.units(joint.data) * joint.scale)
     tol = settings.tol * patterns.n_observed(joint.data)
     return loop(method, max_iter=settings.max_iter, tol=tol)
 
