@@ -31,7 +31,7 @@ from sklearn.preprocessing import StandardScaler
 
 import supervision_sets as sets
 from gnomon import BSDR, DCAGM, SPPCA, KernelSPPCA, LabelledOnly, MultinomialProbit
-from gnomon.estimators import _predict
+from gnomon.estimators import _heads
 from gnomon.models.strength import closed_form
 
 import measure
@@ -98,12 +98,12 @@ def main():
 
 def run_heads(options):
     """Means over the main sets for other heads, one at a time; the defaults last."""
-    usual = (_predict.HEAD_C, closed_form.RULE.wide_components)
+    usual = (_heads.HEAD_C, closed_form.RULE.wide_components)
     variants = [(c, usual[1]) for c in (1.0, 10.0, 30.0, 1000.0)]
     variants += [(usual[0], wide) for wide in (10, 40)]
     rows = []
     for penalty, wide in [*variants, usual]:
-        _predict.HEAD_C = penalty
+        _heads.HEAD_C = penalty
         closed_form.RULE = closed_form.RULE._replace(wide_components=wide)
         found = [
             run_task(X, y, labels, options, SPPCA_ALONE)
@@ -126,7 +126,7 @@ def run_doubt(options):
     """Means over small sets with other weights of the class shares."""
     rows = []
     for worth in WORTHS:
-        _predict.WORTH_OF_SHARES = worth
+        _heads.WORTH_OF_SHARES = worth
         cells = {}
         for name in DOUBT_ON:
             X, y, _ = sets.read(name)
@@ -177,7 +177,7 @@ def of_noise(model, n_columns, n_classes, labels, seed):
         model.fit(X[:200], draw(y[:200], labels, rng))
         loss = figures(model.predict_proba(X[200:]), model.classes_, y[200:])[1]
     said = getattr(getattr(model, "estimator_", model), "class_doubt_", 0.0)
-    return said != _predict.NOTHING_FOUND, loss - np.log(n_classes)
+    return said != _heads.NOTHING_FOUND, loss - np.log(n_classes)
 
 
 def run_curves(options):

@@ -22,7 +22,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.preprocessing import StandardScaler
 
 import calibration
-from gnomon.estimators import _predict
+from gnomon.estimators import _heads
 
 import measure
 
@@ -131,17 +131,17 @@ def run_task(source, labels, seed):
 
 
 def methods():
-    power = _predict.OF_LEFT_OUT
+    power = _heads.OF_LEFT_OUT
     return [*((m, p) for m in MODELS for p in (power, 0.0)), ("PCA + logistic", power)]
 
 
 def one(name, power, X, y, train, test, known):
-    usual, _predict.OF_LEFT_OUT = _predict.OF_LEFT_OUT, power
+    usual, _heads.OF_LEFT_OUT = _heads.OF_LEFT_OUT, power
     try:
         model = calibration.models((len(train), X.shape[1]))[name]
         return calibration.score(model, X, y, train, test, known)
     finally:
-        _predict.OF_LEFT_OUT = usual
+        _heads.OF_LEFT_OUT = usual
 
 
 def some(y, labels, rng):

@@ -16,7 +16,7 @@ from sklearn.feature_selection import SelectFromModel
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gnomon import BSDR
-from gnomon.estimators._predict import fit_head
+from gnomon.estimators._heads import fit_head
 from gnomon.inference.callbacks import Checkpoint
 from gnomon.inference.loop import iterate
 from gnomon.linalg.blocks import Blocks

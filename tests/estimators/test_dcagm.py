@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gnomon import DCAGM, Links, chunks_from_pairs
-from gnomon.estimators._predict import NOTHING_FOUND
+from gnomon.estimators._heads import NOTHING_FOUND
 from gnomon.estimators.dcagm import _together
 from gnomon.inference.callbacks import Checkpoint
 from gnomon.linalg.blocks import Blocks

@@ -18,8 +18,8 @@ from gnomon import (
     SemiSupervisedSplit,
     labelled_scorer,
 )
-from gnomon.estimators import _predict
-from gnomon.estimators._predict import (
+from gnomon.estimators import _heads
+from gnomon.estimators._heads import (
     HEAD_C,
     LESS_SHARP,
     LINKED_C,
@@ -272,7 +272,7 @@ def test_rows_left_out_of_a_head_have_no_higher_loss_than_the_shares(rng):
 
 def test_a_head_of_linked_rows_is_as_sharp_as_rows_left_out_allow(sample, monkeypatch):
     sharp = fit_linked_head(*sample)
-    monkeypatch.setattr(_predict, "no_worse_than_shares", lambda *found: 0.5)
+    monkeypatch.setattr(_heads, "no_worse_than_shares", lambda *found: 0.5)
     assert_allclose(fit_linked_head(*sample).coef, sharp.coef / 2)
 
 
@@ -313,7 +313,7 @@ def test_where_classes_overlap_probabilities_are_less_sure(model, monkeypatch):
     y = np.where(np.arange(400) < 60, labels, -1)
     losses = []
     for power in (0.0, OF_LEFT_OUT):
-        monkeypatch.setattr(_predict, "OF_LEFT_OUT", power)
+        monkeypatch.setattr(_heads, "OF_LEFT_OUT", power)
         P = clone(model).fit(X, y).predict_proba(X[60:])
         losses.append(log_loss(labels[60:], P))
     assert losses[1] < losses[0] - 0.005

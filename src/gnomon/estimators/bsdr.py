@@ -11,8 +11,7 @@ from gnomon.estimators._door import (
     check_option,
     read_data,
 )
-from gnomon.estimators._predict import (
-    LabelledScore,
+from gnomon.estimators._heads import (
     Telling,
     growing_say,
     learn_telling,
@@ -20,6 +19,7 @@ from gnomon.estimators._predict import (
     taught_rows,
     told,
 )
+from gnomon.estimators._predict import LabelledScore
 from gnomon.estimators._targets import (
     as_array,
     read_classes,

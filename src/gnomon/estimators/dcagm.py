@@ -30,14 +30,14 @@ from gnomon.estimators._door import (
     take_rows,
 )
 from gnomon.estimators._fit import IterativeFit
-from gnomon.estimators._predict import (
-    PredictsLabels,
+from gnomon.estimators._heads import (
     Telling,
     learn_telling,
     says_something,
     taught_rows,
     told,
 )
+from gnomon.estimators._predict import PredictsLabels
 from gnomon.estimators._targets import (
     UNLABELLED,
     keep_rows,

@@ -23,7 +23,8 @@ from gnomon.estimators._door import (
     repeatable,
 )
 from gnomon.estimators._fit import IterativeFit
-from gnomon.estimators._predict import ClassHead, PredictsOutputs
+from gnomon.estimators._heads import ClassHead
+from gnomon.estimators._predict import PredictsOutputs
 from gnomon.estimators._targets import KINDS
 from gnomon.estimators.kernel_features import KernelFeatures, MeasuredByKernel
 from gnomon.estimators.links import TakesLinks

@@ -24,7 +24,8 @@ from gnomon.estimators._door import (
     take_rows,
 )
 from gnomon.estimators._fit import IterativeFit
-from gnomon.estimators._predict import PredictsOutputs, share_of_shares
+from gnomon.estimators._heads import share_of_shares
+from gnomon.estimators._predict import PredictsOutputs
 from gnomon.estimators._targets import (
     KINDS,
     columns_of,

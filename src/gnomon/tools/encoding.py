@@ -35,7 +35,7 @@ SPARSE_PARTS = {"csr": ("data", "indices", "indptr"), "csc": ("data", "indices",
 # The named tuples that fitted models hold, by the names that files have for them: where a tuple
 # is defined may change, its name here and its fields may not.
 RECORDS = {
-    "ClassHead": "gnomon.estimators._predict",
+    "ClassHead": "gnomon.estimators._heads",
     "Coding": "gnomon.estimators._targets",
     "Filling": "gnomon.models.gaussian.filling",
     "Inputs": "gnomon.models.bsdr.inputs",
