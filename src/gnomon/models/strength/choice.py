@@ -110,7 +110,7 @@ def choose(
     if labelled is everyone:
         F, known, weights, _ = labelled
         p = choice.n_directions
-        fit = for_new_rows(fits[p], F[:, :p], known, weights)
+        fit = for_new_rows(fits[p], F[:, :p], known, weights, space.variances[:p])
         return choice._replace(learnt=Learnt(fit, known, weights))
     # What has been thinned is fitted again with all labelled rows.
     votes = None if choice.votes is None else choice.votes._replace(fit=None)

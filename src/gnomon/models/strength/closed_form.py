@@ -135,7 +135,8 @@ def learn(space: PrincipalSpace, outputs: Outputs) -> Learnt:
     """Stage 1 on the labelled rows of a space."""
     rows, weights = labelled_rows(space, outputs.observed)
     F, known = coordinates(space, rows), outputs.rows(rows)
-    completion = for_new_rows(complete(F, known, weights), F, known, weights)
+    completion = complete(F, known, weights, variances=space.variances)
+    completion = for_new_rows(completion, F, known, weights, space.variances)
     return Learnt(completion, known, weights)
 
 

@@ -8,7 +8,9 @@ labelled row. Sigma is theirs too, so that outputs count by how well they are pr
 
 Numbers are predicted by the mean over all penalties, by their shares exp(-n/2 log|Sigma|): the
 likelihood of rows left out. Few rows hardly tell penalties apart, and the one that seems best is
-then now and then far from it; of many rows it has all of the share.
+then now and then far from it; of many rows it has all of the share. A few rows also say too little
+of the others: that all rows, which are known by their x, shall vary as predicted is itself a
+statement about the labelled ones, and its likelihood takes part (`_too_far`).
 """
 
 from typing import NamedTuple
@@ -67,12 +69,13 @@ class Votes(NamedTuple):
     fit: Completion | None = None
 
 
-def complete(F, outputs: Outputs, weights, counts=None) -> Completion:
+def complete(F, outputs: Outputs, weights, counts=None, variances=None) -> Completion:
     """Ridge regression of the labelled rows, its penalty tuned by leaving out one row.
 
     ``counts`` says how often a row occurs, by default as often as it weighs: weights so count
     as repeated rows. Columns seen on different rows are fitted each on its own. Where there
-    are classes, all of them count the same.
+    are classes, all of them count the same. ``variances`` (p,) are those of the coordinates over
+    all rows, where these take part in the choice of a penalty for numbers.
     """
     counts = weights if counts is None else counts
     grid, wanted = np.array(RULE.penalties), _best
@@ -80,7 +83,7 @@ def complete(F, outputs: Outputs, weights, counts=None) -> Completion:
         grid, wanted = grid[grid >= RULE.least_penalty_of_numbers], _likely
 
     def tuned(sample, columns):
-        return _tuned(sample, grid, wanted)
+        return _tuned(sample, grid, wanted, variances)
 
     return _by_columns(F, outputs, weights, counts, tuned)
 
@@ -106,7 +109,9 @@ def complete_with_votes(F, outputs: Outputs, weights, votes: Votes, counts) -> C
     return complete(F, together, heavy, np.concatenate([weights, counts]))
 
 
-def for_new_rows(completion: Completion, F, outputs: Outputs, weights) -> Completion:
+def for_new_rows(
+    completion: Completion, F, outputs: Outputs, weights, variances=None
+) -> Completion:
     """The same, with the residuals of few numbers as those that a new row would have.
 
     Single rows left out miss too little where the others choose the penalty with their help: 90 %
@@ -116,7 +121,7 @@ def for_new_rows(completion: Completion, F, outputs: Outputs, weights) -> Comple
         return completion
 
     def errors(lost, kept):
-        fit = complete(F[kept], outputs.rows(kept), weights[kept])
+        fit = complete(F[kept], outputs.rows(kept), weights[kept], variances=variances)
         return outputs.Y[lost] - fit.offset - F[lost] @ fit.B
 
     return completion._replace(residuals=in_folds(F, outputs, completion.residuals, errors))
@@ -320,14 +325,15 @@ def _shrunk(S, share=RULE.shrinkage):
     return np.where(level > 0, S, np.eye(c))
 
 
-def likelihood_shares(E, S, weights) -> tuple[np.ndarray, np.ndarray]:
+def likelihood_shares(E, S, weights, too_far=0.0) -> tuple[np.ndarray, np.ndarray]:
     """Shares (m,) of predictions by the likelihood of rows left out; the same without each (m, n).
 
-    E (m, n, c) are their left-out residuals and S (m, c, c) the covariances of these. What a row
-    has to say of the shares must not count where it is left out itself.
+    E (m, n, c) are their left-out residuals and S (m, c, c) the covariances of these; ``too_far``
+    adds to the logarithms of their determinants. What a row has to say of the shares must not
+    count where it is left out itself.
     """
     total, once = weights.sum(), np.minimum(weights, 1.0)
-    log_determinants = np.linalg.slogdet(S)[1][:, None]
+    log_determinants = (np.linalg.slogdet(S)[1] + too_far)[:, None]
     of_row = np.sum(np.swapaxes(E, 1, 2) * np.linalg.solve(S, np.swapaxes(E, 1, 2)), axis=1)
     left = np.maximum(1 - once / max(total, TINY) * of_row, RULE.rounding)
     without = -0.5 * (total - once) * (log_determinants + np.log(left))
@@ -344,7 +350,22 @@ def _likely(log_determinants, total):
     return np.flatnonzero(below > np.log(RULE.rounding))
 
 
-def _tuned(sample, grid, wanted):
+def _too_far(B, S, sample, variances):
+    """What it costs each B (m, p, c) to say that all rows vary more than the labelled ones.
+
+    With v the variance of an output over all rows that B and the residuals S imply, and s^2 that of
+    the labelled rows, their likelihood changes by exp(-(n-1)/2 (log v/s^2 + s^2/v - 1)): here in
+    the place of the rest, per row, as a logarithm of a determinant. Ten rows in ten columns may be
+    met by a plane that is far from all others.
+    """
+    freedom = max(sample.total - 1, 0.0)
+    seen = np.sum(sample.Y**2, axis=0) / max(freedom, TINY)
+    implied = variances @ B**2 + np.diagonal(S, axis1=1, axis2=2)
+    ratio = np.maximum(implied / np.maximum(seen, TINY), 1.0)
+    return freedom / sample.total * np.sum(np.log(ratio) + 1 / ratio - 1, axis=1)
+
+
+def _tuned(sample, grid, wanted, variances=None):
     """B and leave-one-out residuals by the shares of the penalties; the likeliest penalty."""
     squares, V = _principal(sample.F)
     U_of, UY = V / np.sqrt(squares), V.T @ (sample.F.T @ sample.Y) / np.sqrt(squares)[:, None]
@@ -369,15 +390,17 @@ def _tuned(sample, grid, wanted):
         E /= scale[..., None]
         S += np.swapaxes(weights[rows, None] * E, 1, 2) @ E
     total = sample.weights.sum()
-    S = _shrunk(S / max(total, TINY))
-    log_determinants = np.linalg.slogdet(S)[1]
+    S, too_far = _shrunk(S / max(total, TINY)), np.zeros(len(grid))
+    if variances is not None and wanted is _likely and not many:
+        too_far = _too_far(U_of @ (shrink[:, :, None] * UY), S, sample, variances)
+    log_determinants = np.linalg.slogdet(S)[1] + too_far
     kept = wanted(log_determinants, total)
     B = U_of @ (shrink[kept, :, None] * UY)
     E = (sample.Y - sample.F @ B) / _left_out_scale(sample, leverage[kept])[..., None]
     likeliest = grid[np.argmin(log_determinants)]
     if len(kept) == 1:
         return B[0], E[0], likeliest
-    shares, without = likelihood_shares(E, S[kept], sample.weights)
+    shares, without = likelihood_shares(E, S[kept], sample.weights, too_far[kept])
     left_out = np.sum(without[..., None] * E, axis=0)
     return np.tensordot(shares, B, axes=1), left_out, likeliest
 

@@ -50,11 +50,11 @@ def learn(
     """
     rows, weights = labelled_rows(of_rows, outputs.observed)
     known = outputs.rows(rows)
-    views = [coordinates(space, rows) for space in (of_kernel, of_rows)]
-    kernel, plain = (complete(F, known, weights) for F in views)
+    views = [(coordinates(space, rows), space.variances) for space in (of_kernel, of_rows)]
+    kernel, plain = (complete(F, known, weights, variances=v) for F, v in views)
     say, E = _joined(kernel.residuals, plain.residuals, weights)
     if few_numbers(known):
-        E = in_folds(views[1], known, E, partial(_errors, views, known, weights))
+        E = in_folds(views[1][0], known, E, partial(_errors, views, known, weights))
     together = kernel._replace(residuals=E, covariance=residual_covariance(E, weights))
     covariance = predictive(together, known, weights).covariance
     of_features = Prediction(of_kernel.axes @ kernel.B, kernel.offset, covariance)
@@ -63,9 +63,11 @@ def learn(
 
 def _errors(views, known, weights, lost, kept):
     """Residuals of some rows by stage 1 of both views of the others, joined as these ask for."""
-    fits = [complete(F[kept], known.rows(kept), weights[kept]) for F in views]
+    some = known.rows(kept), weights[kept]
+    fits = [complete(F[kept], *some, variances=v) for F, v in views]
     say, _ = _joined(fits[0].residuals, fits[1].residuals, weights[kept])
-    kernel, plain = (fit.offset + F[lost] @ fit.B for F, fit in zip(views, fits, strict=True))
+    guesses = (fit.offset + F[lost] @ fit.B for (F, _), fit in zip(views, fits, strict=True))
+    kernel, plain = guesses
     return known.Y[lost] - (1 - say) * kernel - say * plain
 
 

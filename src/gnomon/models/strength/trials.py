@@ -211,8 +211,8 @@ def _some_rows(labels, c, rng):
 
 def tuned(contest: Contest) -> Completions:
     """Stage 1 with its penalty tuned on all labelled rows."""
-    F, outputs, weights, _ = contest.labelled
-    return {p: complete(F[:, :p], outputs, weights) for p in contest.sizes}
+    (F, outputs, weights, _), variances = contest.labelled, contest.space.variances
+    return {p: complete(F[:, :p], outputs, weights, variances=variances[:p]) for p in contest.sizes}
 
 
 def run_trials(contest: Contest, fits: Completions, rng) -> list[Trial]:
