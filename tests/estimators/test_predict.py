@@ -50,6 +50,17 @@ def sample():
     return rng.normal(size=(60, 3)) + 2 * np.eye(3)[labels], labels
 
 
+@pytest.mark.parametrize("model", [SPPCA(2), SPPCA(2, supervision=0.5), KernelSPPCA(2)], ids=str)
+def test_a_few_rows_that_are_near_each_other_do_not_send_all_others_far_away(model, rng):
+    ratios = []
+    for _ in range(11):
+        X, y = rng.normal(size=(200, 10)), np.full(200, np.nan)
+        X[:10] /= 5
+        y[:10] = 5 * X[:10, 0] + 0.3 * rng.normal(size=10)
+        ratios.append(model.fit(X, y).predict(X).var() / np.var(y[:10], ddof=1))
+    assert np.median(ratios) < 2
+
+
 @pytest.mark.parametrize(
     "model", [DCAGM(2), BSDR(2), MultinomialProbit(), SPPCA(2), KernelSPPCA(2)]
 )

@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import stats
+from scipy.special import softmax
 
 from gnomon.linalg.solve import gaussian_log_odds
 from gnomon.models.strength import completion
@@ -86,6 +88,31 @@ def test_a_row_left_out_has_no_say_in_the_shares_of_its_own_prediction(rows):
         expected.append(shares @ left_out[:, i])
     fit = completed(F, Y, observed, ones)
     assert_allclose(fit.residuals, expected, rtol=1e-6, atol=1e-8)
+
+
+def test_what_all_rows_would_vary_takes_part_in_the_shares_of_few(rows):
+    """With v the variance of y over all rows, (n - 1) s^2 / v has a chi-squared distribution."""
+    F, Y, observed, ones = rows
+    y, seen, wide = Y[:, :1], observed[:, :1], 100.0 * np.ones(p)
+    grid = np.array([a for a in RULE.penalties if a >= RULE.least_penalty_of_numbers])
+    fits = [recomplete(F, Outputs(y, seen), ones, np.array([a])) for a in grid]
+    errors = np.array([np.mean(fit.residuals**2) for fit in fits])
+    implied = np.array([100 * np.sum(fit.B**2) for fit in fits]) + errors
+    ratio = np.maximum(implied / y.var(ddof=1), 1)
+    density = stats.chi2(n - 1).logpdf((n - 1) / ratio) - np.log(ratio)
+    shares = softmax(density - 0.5 * n * np.log(errors))
+    found = complete(F, Outputs(y, seen), ones, variances=wide)
+    assert_allclose(found.B, np.tensordot(shares, [fit.B for fit in fits], axes=1), rtol=1e-6)
+    alone = complete(F, Outputs(y, seen), ones)
+    assert np.sum(found.B**2) < 0.9 * np.sum(alone.B**2)
+
+
+def test_rows_that_vary_as_the_labelled_ones_do_say_nothing_of_the_shares(rows):
+    F, Y, observed, ones = rows
+    F = np.linalg.qr(F - F.mean(axis=0))[0]
+    outputs = Outputs(F @ Y[:p, :1], observed[:, :1])
+    found = complete(F, outputs, ones, variances=np.full(p, 1 / n))
+    assert_allclose(found.B, complete(F, outputs, ones).B, rtol=1e-12)
 
 
 def test_many_rows_leave_one_penalty_nearly_all_of_the_share(rng):

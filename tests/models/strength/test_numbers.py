@@ -61,14 +61,15 @@ def test_rows_in_folds_are_left_out_of_all_that_is_chosen(spaces, rng):
     Y = rng.standard_normal((n, 1))
     outputs = Outputs(Y, np.ones((n, 1), dtype=bool))
     _, by_kernel = numbers.learn(bent, plain, outputs)
-    views = [coordinates(space, np.arange(n)) for space in (bent, plain)]
-    ranks = np.argsort(np.argsort(np.sum(views[1] ** 2, axis=1)))
+    views = [(coordinates(space, np.arange(n)), space.variances) for space in (bent, plain)]
+    ranks = np.argsort(np.argsort(np.sum(views[1][0] ** 2, axis=1)))
     E = np.empty((n, 1))
     for fold in range(10):
         lost = ranks % 10 == fold
         E[lost] = numbers._errors(views, outputs, np.ones(n), lost, ~lost)
-        fits = [complete(F[~lost], outputs.rows(~lost), np.ones(n)[~lost]) for F in views]
-        guesses = [fit.offset + F[lost] @ fit.B for F, fit in zip(views, fits, strict=True)]
+        some = outputs.rows(~lost), np.ones(n)[~lost]
+        fits = [complete(F[~lost], *some, variances=own) for F, own in views]
+        guesses = [fit.offset + F[lost] @ fit.B for (F, _), fit in zip(views, fits, strict=True)]
         lowest, highest = np.minimum(*guesses), np.maximum(*guesses)
         assert np.all((Y[lost] - E[lost] > lowest - 1e-9) & (Y[lost] - E[lost] < highest + 1e-9))
     assert_allclose(by_kernel.covariance[0, 0], np.mean(E**2) * (n - 1) / (n - 3))

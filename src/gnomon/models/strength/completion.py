@@ -354,9 +354,9 @@ def _too_far(B, S, sample, variances):
     """What it costs each B (m, p, c) to say that all rows vary more than the labelled ones.
 
     With v the variance of an output over all rows that B and the residuals S imply, and s^2 that of
-    the labelled rows, their likelihood changes by exp(-(n-1)/2 (log v/s^2 + s^2/v - 1)): here in
-    the place of the rest, per row, as a logarithm of a determinant. Ten rows in ten columns may be
-    met by a plane that is far from all others.
+    the labelled rows, their likelihood falls by exp(-(n-1)/2 (log v/s^2 + s^2/v - 1)), which is
+    given as what it adds to log|S|. Ten rows in ten columns may be met by a plane that is far from
+    all others. Labelled rows are so taken for a sample of all.
     """
     freedom = max(sample.total - 1, 0.0)
     seen = np.sum(sample.Y**2, axis=0) / max(freedom, TINY)
