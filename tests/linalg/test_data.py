@@ -5,7 +5,7 @@ from scipy import sparse
 
 from gnomon.linalg import data
 from gnomon.linalg.blocks import Blocks
-from gnomon.linalg.data import Centered, Matrix, Weighted, as_data, center
+from gnomon.linalg.data import Centered, Matrix, Weighted, as_data, center, has_gaps
 
 n, d = 40, 7
 
@@ -244,3 +244,17 @@ def test_sums_of_many_rows_in_single_precision_have_the_digits_of_double(rng, mo
     monkeypatch.setattr(data, "BLOCK_ENTRIES", 2**8)
     X = (1000 + rng.standard_normal((5000, 3))).astype(np.float32)
     assert_allclose(data.column_sums(X), X.astype(float).sum(axis=0), rtol=1e-14)
+
+
+@pytest.mark.parametrize("entry", [np.inf, -np.inf])
+def test_whoever_asks_for_gaps_is_told_of_infinity(entry, rng):
+    X = rng.standard_normal((20, 3))
+    X[[3, 4], 1] = entry, -entry
+    for asked in (lambda: has_gaps(X), lambda: Matrix(X).has_gaps):
+        with pytest.raises(ValueError, match="X contains infinity"):
+            asked()
+    X[3:5, 1] = np.nan
+    assert has_gaps(X) and Matrix(X).has_gaps
+    assert not has_gaps(X[5:])
+    huge = np.full((20, 3), 1e308)
+    assert not has_gaps(huge)

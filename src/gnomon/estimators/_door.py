@@ -86,11 +86,14 @@ class FillsGaps(TakesRows):
         return getattr(self, "filling_", None) is not None
 
 
-def read_data(estimator, X, *, fitting, allow_nan=True, accept_sparse=True, min_samples=1):
+def read_data(
+    estimator, X, *, fitting, allow_nan=True, accept_sparse=True, min_samples=1, look=True
+):
     """X as a float array, a CSR or CSC array, or the `Data` that it is; NaN where allowed.
 
     Masked entries of a masked array are missing values. A fit begins here: what an earlier one
-    left is forgotten, so that a fit that fails leaves no mixture of two.
+    left is forgotten, so that a fit that fails leaves no mixture of two. A fit that asks first
+    whether X has gaps, and so refuses infinity, need not ``look`` for it here: a pass over X.
     """
     if fitting:
         forget_fit(estimator)
@@ -106,7 +109,7 @@ def read_data(estimator, X, *, fitting, allow_nan=True, accept_sparse=True, min_
         reset=fitting,
         accept_sparse=("csr", "csc") if accept_sparse else False,
         dtype=FLOATS,
-        ensure_all_finite=not _is_seen_finite(X) and ("allow-nan" if allow_nan else True),
+        ensure_all_finite=_finite_check(X, allow_nan, look),
         ensure_min_samples=min_samples,
     )
     if sparse.issparse(X) and allow_nan and np.isnan(X.data).any():  # type: ignore[attr-defined]
@@ -123,6 +126,13 @@ def _refuse_dates(X):
     types = getattr(X, "dtypes", [getattr(X, "dtype", None)])
     if any(getattr(kind, "kind", "") in ("m", "M") for kind in np.ravel(types)):
         raise ValueError("X has dates or times; accepted are numbers, as days since one of them")
+
+
+def _finite_check(X, allow_nan, look):
+    """What scikit-learn shall look for, which takes it two passes."""
+    if _is_seen_finite(X) if look else isinstance(X, np.ndarray):
+        return False
+    return "allow-nan" if allow_nan else True
 
 
 def _is_seen_finite(X):

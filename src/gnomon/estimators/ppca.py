@@ -171,7 +171,7 @@ class PPCA(IterativeFit, LinearGaussianModel):
         self : PPCA
         """
         settings = self._settings()
-        X = read_data(self, X, fitting=True, min_samples=2)
+        X = read_data(self, X, fitting=True, min_samples=2, look=False)
         if isinstance(self.n_components, Integral):
             check_size(self.n_components, X.shape)
         problem = Problem(X, read_weights(sample_weight, X.shape[0]))

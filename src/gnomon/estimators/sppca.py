@@ -349,7 +349,7 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
             known = {"links": links, "sample_index": sample_index, "chunks": chunks}
             return self._fit_chosen(X, y, sample_weight=sample_weight, **known)
         settings, before = self._settings(), self._chosen_before()
-        X = read_data(self, X, fitting=True, min_samples=2)
+        X = read_data(self, X, fitting=True, min_samples=2, look=links is not None)
         check_size(settings.n_components, X.shape)
         problem, coding = self._read_problem(X, y, sample_weight, chunks, settings)
         self.likelihood_ = settings.likelihood

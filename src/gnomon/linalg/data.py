@@ -215,7 +215,7 @@ class Matrix(Data):
 
     @property
     def has_gaps(self):
-        return not self._stored_sparse and _are_gaps(self.column_sums())
+        return not self._stored_sparse and _are_gaps(self.X, self.column_sums())
 
     @property
     def squared_norm(self):
@@ -500,14 +500,21 @@ def center(X: Data) -> tuple[np.ndarray, Data]:
 
 
 def has_gaps(X) -> bool:
-    """Whether rows have missing values, which sparse arrays have not."""
+    """Whether rows have missing values, which sparse arrays have not; infinity is refused."""
     if isinstance(X, Data):
         return X.has_gaps
-    return isinstance(X, np.ndarray) and _are_gaps(column_sums(X))
+    return isinstance(X, np.ndarray) and _are_gaps(X, column_sums(X))
 
 
-def _are_gaps(sums):
-    """By sums of columns, which NaN spreads to, without a mask of the size of X."""
+def _are_gaps(X, sums):
+    """By sums of columns, which NaN spreads to; as infinity does, which is refused."""
+    if np.isfinite(sums).all():
+        return False
+    if any(np.isinf(X[rows]).any() for rows in row_slices(X.shape)):
+        raise ValueError(
+            "X contains infinity, or a number too large for its dtype; accepted are finite "
+            "numbers, and NaN for missing values"
+        )
     return bool(np.isnan(sums).any())
 
 
