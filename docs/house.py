@@ -26,15 +26,15 @@ LAYERS = ("linalg", "stats", "inference", "models", "estimators", "displays", "t
 # The most files that a fit may enter.
 LIMITS = {
     "PPCA": 8,
-    # With the folds that show whether the head finds rows left out as well as class shares do, and
-    # how many of these are judged.
-    "SPPCA": 15,
-    "SPPCA by likelihood": 16,
+    # With heads, and with the folds that show whether a head finds rows left out as well as class
+    # shares do, and how many of these are judged.
+    "SPPCA": 16,
+    "SPPCA by likelihood": 17,
     # With tall thin products, which share their rows between threads.
-    "SPPCA by likelihood, large X": 17,
+    "SPPCA by likelihood, large X": 18,
     # With `eigen`, whose products with blocks find the leading directions of a large kernel, and
     # with what rows left out say of its width.
-    "KernelSPPCA": 18,
+    "KernelSPPCA": 19,
     "PRPCA, learnt": 14,
     # With chunks, whose labels are weighed by the regression of SPPCA before they are passed on,
     # with the question whether rows are so many that a sample of them takes the steps, and with
@@ -44,7 +44,7 @@ LIMITS = {
     # With the same question of rows, and with the head that tells classes as for DCAGM.
     "BSDR": 22,
     "BSDR by Gibbs sampling": 18,
-    "gnomon fit": 41,
+    "gnomon fit": 42,
 }
 # A class body runs when it is imported; only functions have this flag of the interpreter.
 IS_FUNCTION = 0x1
