@@ -365,23 +365,57 @@ def _too_far(B, S, sample, variances):
     return freedom / sample.total * np.sum(np.log(ratio) + 1 / ratio - 1, axis=1)
 
 
+class _Spectrum(NamedTuple):
+    """Left vectors of a sample as F ``U_of``, U'Y, and how penalties (m,) shrink each direction."""
+
+    U_of: np.ndarray
+    UY: np.ndarray
+    shrink: np.ndarray
+
+    def coefficients(self, which=slice(None)) -> np.ndarray:
+        """B (m, p, c) of some of the penalties."""
+        return self.U_of @ (self.shrink[which, :, None] * self.UY)
+
+
 def _tuned(sample, grid, wanted, variances=None):
     """B and leave-one-out residuals by the shares of the penalties; the likeliest penalty."""
-    squares, V = _principal(sample.F)
-    U_of, UY = V / np.sqrt(squares), V.T @ (sample.F.T @ sample.Y) / np.sqrt(squares)[:, None]
-    n, c = sample.Y.shape
     many = sample.counts.sum() > RULE.many_rows
     grid = grid[::2] if many else grid
-    shrink = squares / (squares + (grid * sample.unit)[:, None])
-    leverage, S = np.empty((len(grid), n)), np.zeros((len(grid), c, c))
+    spectrum, total = _spectrum(sample, grid), sample.weights.sum()
     # Of many rows with classes the penalty is seen in single precision, too, in half the time.
-    dtype, root = np.float32 if many and wanted is _best else float, np.sqrt(sample.unit)
+    dtype = np.float32 if many and wanted is _best else float
+    leverage, S = _left_out_moments(sample, spectrum, dtype)
+    S, too_far = _shrunk(S / max(total, TINY)), np.zeros(len(grid))
+    if variances is not None and wanted is _likely and not many:
+        too_far = _too_far(spectrum.coefficients(), S, sample, variances)
+    log_determinants = np.linalg.slogdet(S)[1] + too_far
+    kept, likeliest = wanted(log_determinants, total), grid[np.argmin(log_determinants)]
+    B = spectrum.coefficients(kept)
+    E = (sample.Y - sample.F @ B) / _left_out_scale(sample, leverage[kept])[..., None]
+    if len(kept) == 1:
+        return B[0], E[0], likeliest
+    shares, without = likelihood_shares(E, S[kept], sample.weights, too_far[kept])
+    left_out = np.sum(without[..., None] * E, axis=0)
+    return np.tensordot(shares, B, axes=1), left_out, likeliest
+
+
+def _spectrum(sample, grid) -> _Spectrum:
+    squares, V = _principal(sample.F)
+    UY = V.T @ (sample.F.T @ sample.Y) / np.sqrt(squares)[:, None]
+    return _Spectrum(V / np.sqrt(squares), UY, squares / (squares + (grid * sample.unit)[:, None]))
+
+
+def _left_out_moments(sample, spectrum: _Spectrum, dtype):
+    """Leverages (m, n) and moments (m, c, c) of residuals of rows left out, for each penalty."""
+    (n, c), m = sample.Y.shape, len(spectrum.shrink)
+    leverage, S, root = np.empty((m, n)), np.zeros((m, c, c)), np.sqrt(sample.unit)
+    fitted = spectrum.shrink[:, :, None] * spectrum.UY
     in_units, share, fitted, Y, weights = (
         values.astype(dtype)
-        for values in (U_of * root, shrink, shrink[:, :, None] * UY, sample.Y, sample.weights)
+        for values in (spectrum.U_of * root, spectrum.shrink, fitted, sample.Y, sample.weights)
     )
     # A row of F takes with it four copies, on the way, of its residuals for all penalties.
-    for rows in row_slices((n, sample.F.shape[1] + 4 * len(grid) * c)):
+    for rows in row_slices((n, sample.F.shape[1] + 4 * m * c)):
         U = (sample.F[rows] / root).astype(dtype) @ in_units
         leverage[:, rows] = share @ (U**2).T
         scale = _left_out_scale(sample, leverage[:, rows], rows).astype(dtype)
@@ -389,20 +423,7 @@ def _tuned(sample, grid, wanted, variances=None):
         np.subtract(Y[rows], E, out=E)
         E /= scale[..., None]
         S += np.swapaxes(weights[rows, None] * E, 1, 2) @ E
-    total = sample.weights.sum()
-    S, too_far = _shrunk(S / max(total, TINY)), np.zeros(len(grid))
-    if variances is not None and wanted is _likely and not many:
-        too_far = _too_far(U_of @ (shrink[:, :, None] * UY), S, sample, variances)
-    log_determinants = np.linalg.slogdet(S)[1] + too_far
-    kept = wanted(log_determinants, total)
-    B = U_of @ (shrink[kept, :, None] * UY)
-    E = (sample.Y - sample.F @ B) / _left_out_scale(sample, leverage[kept])[..., None]
-    likeliest = grid[np.argmin(log_determinants)]
-    if len(kept) == 1:
-        return B[0], E[0], likeliest
-    shares, without = likelihood_shares(E, S[kept], sample.weights, too_far[kept])
-    left_out = np.sum(without[..., None] * E, axis=0)
-    return np.tensordot(shares, B, axes=1), left_out, likeliest
+    return leverage, S
 
 
 def _principal(F):
