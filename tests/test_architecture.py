@@ -25,7 +25,8 @@ FREE = {"exceptions", "datasets", "typing", "_lazy"}
 MODULES = [path for layer in BELOW for path in (ROOT / layer).rglob("*.py")]
 MAY_IMPORT_SKLEARN = {"estimators", "displays", "tools"}
 FAMILIES = sorted(path.parent.name for path in (ROOT / "models").glob("*/fit.py"))
-MOST_PRIVATE_MODULES = 6
+# Heads and what predicts from them are two ideas.
+MOST_PRIVATE_MODULES = 7
 MOST_PARAMETERS = 14
 PAGES = {"BSDR": "bsdr.md", "BSDRRegressor": "bsdr.md", "DCAGM": "dcagm.md"}
 
