@@ -27,14 +27,15 @@ LAYERS = ("linalg", "stats", "inference", "models", "estimators", "displays", "t
 LIMITS = {
     "PPCA": 8,
     # With heads, and with the folds that show whether a head finds rows left out as well as class
-    # shares do, and how many of these are judged.
-    "SPPCA": 16,
-    "SPPCA by likelihood": 17,
+    # shares do, how many of these are judged, and the regressions without each fold, which one
+    # ascent brings to their tops.
+    "SPPCA": 18,
+    "SPPCA by likelihood": 18,
     # With tall thin products, which share their rows between threads.
-    "SPPCA by likelihood, large X": 18,
+    "SPPCA by likelihood, large X": 20,
     # With `eigen`, whose products with blocks find the leading directions of a large kernel, and
     # with what rows left out say of its width.
-    "KernelSPPCA": 19,
+    "KernelSPPCA": 21,
     "PRPCA, learnt": 14,
     # With chunks, whose labels are weighed by the regression of SPPCA before they are passed on,
     # with the question whether rows are so many that a sample of them takes the steps, and with
@@ -44,7 +45,7 @@ LIMITS = {
     # With the same question of rows, and with the head that tells classes as for DCAGM.
     "BSDR": 22,
     "BSDR by Gibbs sampling": 18,
-    "gnomon fit": 42,
+    "gnomon fit": 44,
 }
 # A class body runs when it is imported; only functions have this flag of the interpreter.
 IS_FUNCTION = 0x1

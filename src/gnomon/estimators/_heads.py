@@ -19,6 +19,7 @@ from gnomon.estimators.selection import stratified_folds
 from gnomon.linalg.data import as_data
 from gnomon.linalg.solve import gaussian_log_odds, one_thread, ranks_of_rows
 from gnomon.linalg.standardize import standardize
+from gnomon.models.logistic import left_out_odds
 from gnomon.models.sppca.fit import Prediction
 from gnomon.models.strength.completion import Outputs, log_losses
 from gnomon.models.strength.left_out import MOST_JUDGING, finds_classes, judging_rows
@@ -91,7 +92,7 @@ def fit_map_head(Z, labels, weights=None) -> ClassHead:
     if not folds:
         return head
     folds = folds if len(labels) <= MOST_JUDGING else folds[:1]
-    odds, rows = _left_out_odds(Z, labels, weights, folds, HEAD_C)
+    odds, rows = _left_out_odds(Z, labels, weights, folds, head, HEAD_C)
     shares = class_shares(labels, weights, labels.max() + 1)[0]
     own = None if weights is None else weights[rows]
     factor = no_worse_than_shares(odds, labels[rows], shares, own)
@@ -144,12 +145,12 @@ def fit_linked_head(Z, labels, weights=None) -> ClassHead:
         return fit_head(Z, labels, weights)
     (Z, V), heads, left_out = _in_row_space(Z), [], []
     for C in LINKED_C:
-        odds, rows = _left_out_odds(Z, labels, weights, folds, C)
+        head = fit_head(Z, labels, weights, C)
+        odds, rows = _left_out_odds(Z, labels, weights, folds, head, C)
         own = None if weights is None else weights[rows]
         losses = log_losses(SHARPER[:, None, None] * odds, labels[rows])
         sharper = SHARPER[np.argmin(np.average(losses, axis=1, weights=own))]
-        coef, intercept, _ = fit_head(Z, labels, weights, C)
-        heads.append(sharper * np.vstack([coef, intercept]))
+        heads.append(sharper * np.vstack([head.coef, head.intercept]))
         left_out.append(sharper * odds)
     mean, shares = np.mean(heads, axis=0), class_shares(labels, weights, labels.max() + 1)[0]
     factor = no_worse_than_shares(np.mean(left_out, axis=0), labels[rows], shares, own)
@@ -171,13 +172,9 @@ def growing_say(labels) -> float:
     return float(per_class / (per_class + WORTH_OF_UNLABELLED))
 
 
-def _left_out_odds(Z, labels, weights, folds, C):
+def _left_out_odds(Z, labels, weights, folds, head, C):
     """Log odds of the rows of the folds, each of which is left out, and their numbers."""
-    odds = np.full((len(labels), labels.max() + 1), -np.inf)
-    for fold in folds:
-        rest = np.setdiff1d(np.arange(len(labels)), fold)
-        head = fit_head(Z[rest], labels[rest], None if weights is None else weights[rest], C)
-        odds[np.ix_(fold, np.unique(labels[rest]))] = Z[fold] @ head.coef + head.intercept
+    odds = left_out_odds(Z, labels, weights, folds, (head.coef, head.intercept), C)
     rows = np.concatenate(folds)
     return odds[rows], rows
 
