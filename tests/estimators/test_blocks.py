@@ -17,6 +17,7 @@ from gnomon import (
     SPPCA,
     BSDRRegressor,
     KernelSPPCA,
+    Links,
     MultinomialProbit,
     from_chunks,
     from_loaders,
@@ -224,9 +225,28 @@ def test_components_of_rows_with_gaps_that_cannot_be_kept_are_chosen(rows, asked
 def test_what_still_refuses_gaps_in_blocks_says_what_to_do(rows, monkeypatch):
     _, blocks = with_gaps(rows[0], monkeypatch)
     probit = SPPCA(2, supervision="likelihood", likelihood="probit")
-    for model in (probit, PPCA(2, prior="ard"), PRPCA(2)):
+    learnt = PRPCA(2, relation="learnt"), PRPCA(2, relation="paper", solver="em")
+    for model in (probit, PPCA(2, prior="ard"), PRPCA(2, relation="paper", prior="ard"), *learnt):
         with pytest.raises(ValueError, match=r"X has missing values and 1,800.*by its impute"):
             model.fit(blocks, rows[1])
+
+
+@pytest.mark.parametrize("relation", ["auto", "filter", "beside", "paper", "alone"])
+def test_gaps_of_linked_rows_in_blocks_are_filled_as_in_memory(rows, relation, monkeypatch):
+    X = rows[0]
+    near = np.argsort(np.linalg.norm(X[:, None] - X, axis=2), axis=1)[:, 1:4]
+    edges = np.column_stack([np.repeat(np.arange(len(X)), 3), near.ravel()])
+    links = None if relation == "alone" else Links.from_edges(edges, n_nodes=len(X))
+    X = np.where(np.random.default_rng(1).random(X.shape) < 0.1, np.nan, X)
+    model = PRPCA(2, relation="auto" if relation == "alone" else relation, tol=1e-12)
+    warnings.filterwarnings("ignore", "X has missing values")
+    expected = clone(model).fit(X, links=links)
+    holed, blocks = with_gaps(rows[0], monkeypatch)
+    for given in (holed, blocks):
+        found = clone(model).fit(given, links=links)
+        assert_allclose(found.get_covariance(), expected.get_covariance(), rtol=1e-6)
+        assert_allclose(found.training_scores_, expected.training_scores_, atol=1e-5)
+        assert_allclose(found.impute(X), expected.impute(X), atol=1e-5)
 
 
 ELSEWHERE = MODELS | {"auto": PPCA("auto"), "strength": SPPCA(2, supervision=0.5)}

@@ -207,9 +207,10 @@ def _read_gaps(estimator, X, fitting, allow_nan):
     raise ValueError(
         f"X has missing values and {count(X.shape[0] * X.shape[1], 'entry', 'entries')} in blocks, "
         f"{KEPT_ENTRIES:,} of which are kept in memory; with more, missing values are accepted in "
-        "fit by all models but PRPCA, PPCA with a prior and SPPCA with a probit likelihood, and "
-        "after it by gnomon.transform_blocks. Fit PPCA to the rows, fill each block by its impute "
-        "and give the filled blocks to gnomon.from_loaders"
+        "fit by all models but PPCA and PRPCA with a prior, PRPCA with relation='learnt' or "
+        "solver='em' and SPPCA with a probit likelihood, and after it by gnomon.transform_blocks. "
+        "Fit PPCA to the rows, fill each block by its impute and give the filled blocks to "
+        "gnomon.from_loaders"
     )
 
 

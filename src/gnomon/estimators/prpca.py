@@ -280,6 +280,10 @@ class PRPCA(IterativeFit, LinearGaussianModel):
             )
         return self._keep(X.dtype, index, self._fit(Problem(X, A, Delta), settings))
 
+    @property
+    def _fits_gaps_in_blocks(self):
+        return not self._observes()
+
     def _observes(self):
         """Whether the fit is by the likelihood, or evidence, of what is observed."""
         by_em = self.relation == "paper" and self.solver == "em"

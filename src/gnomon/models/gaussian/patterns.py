@@ -156,9 +156,14 @@ def _sorted_by_pattern(mask):
 def inputs(X, weights=None) -> Patterns:
     """Rows of an array whose columns share one noise variance, refused where none vary."""
     check_columns(X)
-    data = group_rows(X.astype(float), np.zeros(X.shape[1], dtype=int), weights)
+    data = alike(X, weights)
     check_spread(squared_norm(data))
     return data
+
+
+def alike(X, weights=None) -> Patterns:
+    """Rows of an array whose columns share one noise variance."""
+    return group_rows(X.astype(float), np.zeros(X.shape[1], dtype=int), weights)
 
 
 def inputs_of_any_number(X, weights=None) -> Table:

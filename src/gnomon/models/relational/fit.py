@@ -23,7 +23,8 @@ from scipy import sparse
 
 from gnomon.inference.loop import Run, iterate
 from gnomon.linalg import graph
-from gnomon.linalg.data import as_data, center, check_spread, has_gaps
+from gnomon.linalg.blocks import Made
+from gnomon.linalg.data import Data, as_data, center, check_spread, has_gaps, larger
 from gnomon.linalg.mixed import Mixed
 from gnomon.linalg.solve import fix_signs, one_thread, threads_for
 from gnomon.models.gaussian import bayesian, patterns, ppca
@@ -359,10 +360,19 @@ def _on_axes(X, mean, state):
 def _latent_means(X, mean, view):
     """E[z | x] of every row by its content, eq. (19) of [LYZ09], for orthogonal loadings."""
     if has_gaps(X):
-        state = gaussian_gaps.State(view.W, mean, np.array([view.sigma2]))
-        return gaussian_gaps.latent_means(state, patterns.inputs(X))
+        place = partial(_means_of_rows, gaussian_gaps.State(view.W, mean, np.array([view.sigma2])))
+        return np.concatenate([place(rows) for rows in _runs(X)])
     weights = view.W / (np.sum(view.W**2, axis=0) + view.sigma2)
     return as_data(X).less_mean(mean) @ weights
+
+
+def _runs(X):
+    """All rows of an array, or those of blocks a part at a time."""
+    return larger(X.dense_blocks(), patterns.PART_ROWS) if isinstance(X, Data) else [X]
+
+
+def _means_of_rows(state, rows):
+    return gaussian_gaps.latent_means(state, patterns.alike(rows))
 
 
 class _Filled(NamedTuple):
@@ -373,12 +383,21 @@ class _Filled(NamedTuple):
 
 
 def _without_gaps(X, q, settings):
-    """X with its gaps filled by PPCA, each row from its own content."""
+    """X with its gaps filled by PPCA, each row from its own content.
+
+    Rows in blocks that are too many to keep are filled each time they are needed.
+    """
     if not has_gaps(X):
         return _Filled(X)
-    data, tol = patterns.inputs(X), _tolerance(settings, TOL)
+    data, tol = patterns.inputs_of_any_number(X), _tolerance(settings, TOL)
     run = gaussian_gaps.maximise(data, q, iterate, max_iter=settings.max_iter, tol=tol)
-    return _Filled(gaussian_gaps.fill(run.state, data)[0].astype(X.dtype), run.state)
+    filled = partial(_fill_rows, run.state)
+    at_once = patterns.PART_ROWS
+    return _Filled(Made(X, filled, at_once) if isinstance(X, Data) else filled(X), run.state)
+
+
+def _fill_rows(state, rows):
+    return gaussian_gaps.fill(state, patterns.alike(rows))[0].astype(rows.dtype)
 
 
 def _tolerance(settings, default) -> float:
