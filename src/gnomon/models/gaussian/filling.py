@@ -17,8 +17,8 @@ import numpy as np
 
 from gnomon.inference.loop import iterate
 from gnomon.linalg.blocks import Made
-from gnomon.linalg.data import Data, check_columns, has_gaps
-from gnomon.linalg.solve import fix_signs
+from gnomon.linalg.data import Data, as_data, check_columns, has_gaps
+from gnomon.linalg.solve import fix_signs, threads_for
 from gnomon.linalg.standardize import varies
 from gnomon.models.gaussian import gaps, patterns
 from gnomon.stats.gaussian import NOISE_FLOOR
@@ -57,7 +57,8 @@ def learn(X, weights=None) -> Filling | None:
     mean, scale = _units(X, weights)
     U = (X - mean) / scale
     q = max(1, min(MOST_COMPONENTS, int(SHARE_OF_COLUMNS * X.shape[1]), len(X) - 1))
-    W, center, noise = _of_gaps(U, weights, q) if has_gaps(U) else _complete(U, weights, q)
+    with threads_for(as_data(U)):
+        W, center, noise = _of_gaps(U, weights, q) if has_gaps(U) else _complete(U, weights, q)
     # Draws go along the loadings: their signs must not be left to rounding.
     return Filling(mean + scale * center, fix_signs(W), float(noise), scale)
 
