@@ -439,14 +439,21 @@ def _check_class_numbers(known):
 def _is_unlabelled(y, classes=()):
     """Mask of the rows with None, NaN or -1, unless -1 is a class of y or one of ``classes``."""
     absent, known = _absent(y), _known_values(y)
-    signs = known.dtype.kind in "iuf" and np.array_equal(np.unique(known), [-1, 1])
-    if signs or UNLABELLED in np.asarray(classes).tolist():
+    if _are_signs(known) or UNLABELLED in np.asarray(classes).tolist():
         return absent
     if y.dtype.kind == "O":
         if not any(issubclass(kind, Real) for kind in _types(y)):
             return absent
         return absent | [isinstance(value, Real) and value == UNLABELLED for value in y]
     return absent | (y == UNLABELLED) if y.dtype.kind in "iuf" else absent
+
+
+def _are_signs(known):
+    """Whether there are -1 and 1 and nothing else, for which a million rows need not be sorted."""
+    if known.dtype.kind not in "iuf":
+        return False
+    low, high = known == UNLABELLED, known == 1
+    return bool(low.any() and high.any() and (low | high).all())
 
 
 def _unique(y):
