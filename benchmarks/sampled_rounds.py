@@ -18,9 +18,9 @@ import numpy as np
 from gnomon import BSDR, DCAGM
 from gnomon.models.bsdr import sampled as bsdr_sampled
 from gnomon.models.dcagm import sampled as dcagm_sampled
+from out_of_core import labels_of, make_dense
 
 import measure
-from out_of_core import labels_of, make_dense
 
 SHAPES = (100_000, 200), (400_000, 60)
 MODELS = {"DCAGM": lambda: DCAGM(10), "BSDR": lambda: BSDR(10, random_state=0)}

@@ -1,14 +1,16 @@
+from functools import partial
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from gnomon.inference.loop import iterate
+from gnomon.inference.loop import Method, iterate
 from gnomon.linalg.blocks import Blocks
 from gnomon.linalg.data import Matrix
 from gnomon.models.dcagm import alternation, fit, sampled
 from gnomon.models.dcagm.alternation import Model, em_moments, objective, state_at
 from gnomon.models.dcagm.rows import Sample, arrange
-from gnomon.models.dcagm.start import start
+from gnomon.models.dcagm.start import start, start_at
 
 MODEL = Model(2, chunk_weight=0.1, unlabelled_weight=0.01, em_weight=0.3, ridge=3.0)
 
@@ -131,6 +133,17 @@ def test_rounds_reach_the_objective_of_the_alternation_on_all_rows(rng, monkeypa
     _, _, run, part = fit.solved(sample, settings, iterate)
     assert len(part.labels) == 1000
     assert max(run.objective) > expected - 2e-3 * abs(expected)
+
+
+def test_many_labels_begin_where_all_rows_lead_unless_the_sample_led_higher(sample):
+    rows, S = arrange(sample), sampled.covariance(sample)
+    best = start(sample, rows, MODEL)
+    astray = start_at(np.eye(8)[:, 5:7], rows, sample.class_of, MODEL)
+    found = sampled._higher(astray, rows, S, sample, MODEL)
+    assert_allclose(found.P, best.P, atol=1e-8)
+    method = Method(best, partial(alternation.step, rows=rows, model=MODEL))
+    ahead = iterate(method, max_iter=5, tol=0.0).state
+    assert sampled._higher(ahead, rows, S, sample, MODEL) is ahead
 
 
 def test_the_state_that_is_kept_has_unit_covariance_over_all_rows(sample, rng, monkeypatch):

@@ -44,7 +44,7 @@ from gnomon.models.dcagm.mixture import (
     whiten,
 )
 from gnomon.models.dcagm.rows import Alone, Others, Rows, Sample, arrange
-from gnomon.models.dcagm.start import MOST_COLUMNS
+from gnomon.models.dcagm.start import MOST_COLUMNS, start_at, start_directions
 from gnomon.stats import strata
 
 # Rows of the sample. From 10,000 of 60,000 rows with 1000 labels nine rounds reach the J of the
@@ -133,20 +133,33 @@ def sampling_error(part: Sample, own_weights, model: Model) -> float:
 
 def solve(nested: Nested, first: State, sample: Sample, model, loop, *, max_iter, tol) -> Run:
     """Rounds on the largest sample, then on all rows, of which each is an iteration."""
-    rows = arrange(nested.part)
+    rows, S = arrange(nested.part), covariance(sample)
     state = first._replace(Z=rows.project(first.P))
     limits = {"tol": tol, "patience": ROUND_PATIENCE}
     most, n_em = ALONE_ROUNDS, None
-    if nested.most is not nested.part:
+    if nested.most is nested.part:
+        state = _higher(state, rows, S, sample, model)
+    else:
         most, n_em = MOST_ROUNDS, ROUND_EM
-        led = _rounds(rows, state, nested.most, model, n_em)
+        led = _rounds(rows, state, covariance(nested.most), nested.most, model, n_em)
         state = iterate(led, max_iter=SAMPLE_ROUNDS, **limits).state
-    return loop(_rounds(rows, state, sample, model, n_em), max_iter=min(max_iter, most), **limits)
+    method = _rounds(rows, state, S, sample, model, n_em)
+    return loop(method, max_iter=min(max_iter, most), **limits)
 
 
-def _rounds(rows: Rows, state: State, sample: Sample, model: Model, n_em: int | None) -> Method:
-    """Rounds of steps on some rows that are held to a sample that these are of."""
-    S = covariance(sample)
+def _higher(state: State, rows: Rows, S, sample: Sample, model: Model) -> State:
+    """That state, or the start by all rows, whichever has the higher J.
+
+    Of many labels a sample is parted better than all rows: 20,000 of 400,000 rows lead lower than
+    the directions in which the classes of all rows differ (-12,626 against -12,067).
+    """
+    P = start_directions(sample, model.n_components)
+    pair = state, start_at(P, rows, sample.class_of, model)
+    return max(pair, key=lambda s: sums_of_all(sample, S, _rescaled(s, S), model).value)
+
+
+def _rounds(rows: Rows, state: State, S, sample: Sample, model: Model, n_em) -> Method:
+    """Rounds of steps on some rows, held to the sample of covariance S that these are of."""
     advance = partial(_round, rows=rows, S=S, sample=sample, model=model, n_em=n_em)
     return keep_best(Method(_rescaled(state, S), advance))
 

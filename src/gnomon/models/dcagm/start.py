@@ -127,11 +127,12 @@ def padded_directions(X: Data, groups: Groups, q: int, shrinkage: float) -> np.n
 
 def discriminant_directions(X: Data, groups: Groups, q: int, shrinkage: float) -> np.ndarray:
     """At most q directions V (d, r) that part the class means, with V'(S_w + shrinkage)V = I."""
-    classes = averaging(groups)[: groups.n_classes]
-    means = np.asarray(X.T @ classes.toarray().T, dtype=float)
-    roots = np.asarray(classes.sum(axis=1)).ravel()
-    means -= np.outer(means @ roots, roots) / (roots @ roots)
-    solved = _solve(within(X, groups), shrinkage, means)
+    R, k = averaging(groups), groups.n_classes
+    # Of many columns no covariance is formed, which would ask for the sums of chunks as well.
+    sums = group_sums(X, R if X.n_features <= MOST_COLUMNS else R[:k])
+    means, roots = sums[:k].T, np.asarray(R[:k].sum(axis=1)).ravel()
+    means = means - np.outer(means @ roots, roots) / (roots @ roots)
+    solved = _solve(within(X, groups, sums), shrinkage, means)
     values, U = np.linalg.eigh(means.T @ solved)
     kept = values > max(NO_SPREAD * values[-1], TINY)
     values, U = values[kept][::-1][:q], U[:, kept][:, ::-1][:, :q]
@@ -147,15 +148,25 @@ def averaging(groups: Groups):
     return sparse.csr_array((values, (ids, rows)), shape=(len(totals), len(groups.ids)))
 
 
-def within(X: Data, groups: Groups):
-    """The within-group covariance as a matrix (d, d), or as its product for many columns."""
+def group_sums(X: Data, R) -> np.ndarray:
+    """R X (g, d) for `averaging` R, in one pass."""
+    if X.n_features > MOST_COLUMNS:
+        return np.asarray(X.T @ R.toarray().T, dtype=float).T
+    return X.reduced(_group_sums, R.T.tocsr())
+
+
+def within(X: Data, groups: Groups, sums=None):
+    """The within-group covariance as a matrix (d, d), or as its product for many columns.
+
+    ``sums`` are `group_sums`, where they are known.
+    """
     inside = np.where(groups.ids >= 0, groups.weights, 0.0)
     R = averaging(groups)
     spare = max(inside.sum() - R.shape[0], 1.0)
     if X.n_features > MOST_COLUMNS:
         return _operator(X, lambda T: (inside * T.T).T - R.T @ (R @ T), spare)
-    means = X.reduced(_group_sums, R.T.tocsr())
-    return (X.weighted(inside).gram() - means.T @ means) / spare
+    sums = group_sums(X, R) if sums is None else sums
+    return (X.weighted(inside).gram() - sums.T @ sums) / spare
 
 
 def _group_sums(X, members):
