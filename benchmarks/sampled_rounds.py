@@ -22,7 +22,10 @@ from out_of_core import labels_of, make_dense
 
 import measure
 
-SHAPES = (100_000, 200), (400_000, 60)
+CASES = {
+    "DCAGM": [(100_000, 200), (400_000, 60)],
+    "BSDR": [(100_000, 200)],
+}
 MODELS = {"DCAGM": lambda: DCAGM(10), "BSDR": lambda: BSDR(10, random_state=0)}
 MODULES = dcagm_sampled, bsdr_sampled
 
@@ -57,8 +60,8 @@ def main():
     argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        for name in MODELS:
-            for shape in SHAPES:
+        for name, shapes in CASES.items():
+            for shape in shapes:
                 for share in ("few", "all"):
                     rows.append(row(name, make_dense(folder, *shape), share))
                     print(rows[-1], flush=True)

@@ -65,10 +65,10 @@ SHARED_ROWS = 2**14
 # all rows falls.
 ROUND_STEPS, ROUND_EM = 4, 1
 # Rounds on the largest sample, and on all rows, a read each: on 1,000,000 x 200 rows with 1000
-# labels J ends at -112,278, and after six rounds without the former, in 1.5 times the time, at
-# -112,276; and those in which the best J must rise by more than tol: as many steps as the patience
-# of the alternation.
-SAMPLE_ROUNDS, MOST_ROUNDS, ROUND_PATIENCE = 8, 5, 2
+# labels J ends at -112,261, with 8 and 5 rounds at -112,276 in the same time; on 400,000 x 60 at
+# -46,853 and -46,862, where steps on all rows end at -46,854. And those in which the best J must
+# rise by more than tol: as many steps as the patience of the alternation.
+SAMPLE_ROUNDS, MOST_ROUNDS, ROUND_PATIENCE = 24, 3, 2
 # Rounds on all rows where labels are many, after none on a larger sample.
 ALONE_ROUNDS = 6
 
