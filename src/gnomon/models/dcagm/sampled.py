@@ -52,8 +52,8 @@ from gnomon.stats import strata
 SAMPLE_ROWS = 20_000
 # Where labels are so few that any sample has them all, others lead to it: the alternation goes by
 # itself on the least, where its many steps cost a quarter, and rounds on the largest save three of
-# all rows. Of many labels a small sample is parted better than all rows, and J ends lower (5 %).
-LARGE_ROWS, SMALL_ROWS = 80_000, 5_000
+# all rows, with steps on a smaller sample, of which a round has no need.
+LARGE_ROWS, STEP_ROWS, SMALL_ROWS = 60_000, 10_000, 5_000
 # The alternation on the least sample ends where it raises J by less than this share of its
 # sampling error: where it goes on, it follows the sample.
 NOTICED = 0.2
@@ -65,9 +65,9 @@ SHARED_ROWS = 2**14
 # all rows falls.
 ROUND_STEPS, ROUND_EM = 4, 1
 # Rounds on the largest sample, and on all rows, a read each: on 1,000,000 x 200 rows with 1000
-# labels J ends at -112,261, with 8 and 5 rounds at -112,276 in the same time; on 400,000 x 60 at
-# -46,853 and -46,862, where steps on all rows end at -46,854. And those in which the best J must
-# rise by more than tol: as many steps as the patience of the alternation.
+# labels J ends at -112,275, as with 8 and 5 rounds of larger samples in the same time; on 400,000
+# x 60 at -46,854, where these end at -46,862 and steps on all rows at -46,854. And those in which
+# the best J must rise by more than tol: as many steps as the patience of the alternation.
 SAMPLE_ROUNDS, MOST_ROUNDS, ROUND_PATIENCE = 24, 3, 2
 # Rounds on all rows where labels are many, after none on a larger sample.
 ALONE_ROUNDS = 6
@@ -104,7 +104,7 @@ def draw_nested(sample: Sample, model: Model) -> Nested:
         part, least_rise = draw(sample, model, SAMPLE_ROWS)
         return Nested(part, part, part, least_rise)
     most = draw(sample, model, LARGE_ROWS)[0]
-    part = draw(most, model, SAMPLE_ROWS)[0]
+    part = draw(most, model, STEP_ROWS)[0]
     return Nested(most, part, *draw(part, model, SMALL_ROWS))
 
 
