@@ -64,7 +64,7 @@ def test_a_sample_stands_for_all_rows(sample):
 
 
 def test_samples_of_few_labels_are_within_each_other(sample, monkeypatch):
-    for name, size in (("LARGE_ROWS", 2500), ("SAMPLE_ROWS", 1800), ("SMALL_ROWS", 1300)):
+    for name, size in (("LARGE_ROWS", 2500), ("STEP_ROWS", 1800), ("SMALL_ROWS", 1300)):
         monkeypatch.setattr(sampled, name, size)
     nested = sampled.draw_nested(sample, MODEL)
     rows = [set(map(bytes, part.X.X)) for part in nested[:3]]
