@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy import sparse
 from sklearn.datasets import load_iris
-from sklearn.decomposition import FastICA
+from sklearn.decomposition import PCA, FastICA
 
 import gnomon
 from gnomon.tools.compare.candidates import CANDIDATES, choose, make_pipeline_for, sizes_for
@@ -93,6 +94,35 @@ def test_components_are_not_standardized_again(model, d, rng):
     pipeline = make_pipeline_for(candidate, problem, 2, np.ones(30, bool))
     by_default = type(pipeline[-1])().standardize
     assert pipeline[-1].standardize == (False if d == 400 else by_default)
+
+
+def test_principal_components_stay_as_they_are_in_the_splits_too(rng):
+    X = rng.standard_normal((60, 12)) * np.geomspace(10, 0.1, 12)
+    components = PCA(8).fit_transform(X)
+    for table, is_scaled in ((X, True), (components, False)):
+        problem = read_problem(table, np.arange(60) % 2)
+        for candidate in choose(problem, ["PCA", "SPPCA", "DCAGM", "BSDR", "kernel PCA"])[0]:
+            pipeline = make_pipeline_for(candidate, problem, 2, np.ones(40, bool))
+            assert ("scale" in dict(pipeline.steps)) == is_scaled
+            if hasattr(pipeline[-1], "standardize"):
+                assert pipeline[-1].standardize == ("auto" if is_scaled else False)
+    gaps = np.where(rng.random(components.shape) < 0.1, np.nan, components)
+    (pca,), _ = choose(read_problem(gaps, np.arange(60) % 2), ["PCA"])
+    pipeline = make_pipeline_for(pca, read_problem(gaps, np.arange(60) % 2), 2, np.ones(60, bool))
+    assert "scale" in dict(pipeline.steps)
+
+
+def test_a_kernel_of_principal_components_is_as_wide_whatever_their_unit(rng):
+    components = PCA(5).fit_transform(rng.standard_normal((60, 5)) * [3, 2, 1, 1, 1])
+    maps = []
+    for unit in (1.0, 1000.0):
+        problem = read_problem(unit * components, np.arange(60) % 2)
+        (candidate,), _ = choose(problem, ["kernel PCA"])
+        pipeline = make_pipeline_for(candidate, problem, 2, np.ones(60, bool))
+        maps.append(pipeline.fit_transform(problem.X))
+    assert_allclose(*maps, atol=1e-8)
+    # Points so far apart that none is near another have equal eigenvalues, one for each row.
+    assert pipeline[-1].eigenvalues_[0] > 5
 
 
 def test_what_is_slow_is_tried_in_one_size_only(rng):

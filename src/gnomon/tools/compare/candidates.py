@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.decomposition import PCA, KernelPCA, TruncatedSVD
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from gnomon.estimators.labelled import LabelledOnly
-from gnomon.linalg.data import has_gaps
+from gnomon.linalg.data import as_data, has_gaps
+from gnomon.linalg.standardize import are_components, column_statistics
 from gnomon.tools.compare.scoring import Problem
 
 # A model that works with d x d matrices or dense rows gets this many leading components instead.
@@ -199,23 +200,45 @@ def make_pipeline_for(candidate, problem, n_components, known) -> Pipeline:
     model = candidate.make(n_components)
     if problem.told and candidate.estimator is None and "target" in model.get_params():
         model.set_params(target=problem.kind)
-    steps = _preparation(candidate, problem, len(known))
-    if "reduce" in dict(steps) and "standardize" in model.get_params():
+    components = _holds_components(problem.X)
+    steps = _preparation(candidate, problem, len(known), components)
+    if components or "reduce" in dict(steps):
         # Units of their own would give the least components the weight of the first.
-        model.set_params(standardize=False)
+        _keep_units(model, problem.X if components else None)
     if candidate.learns and not candidate.unlabelled and not np.all(known):
         model = LabelledOnly(model)
     return Pipeline([*steps, ("model", model)])
 
 
-def _preparation(candidate, problem, n_train):
+def _holds_components(X) -> bool:
+    """Whether the columns are principal components already, whose variances mean something."""
+    if sparse.issparse(X) or has_gaps(X):
+        return False
+    found = column_statistics(as_data(X))
+    unit = np.where(found.varying, found.sd, 1.0)
+    return are_components(found.centered, unit, found.varying, np.ones(len(X)))
+
+
+def _keep_units(model, X):
+    """No units of their own for columns; of X as it is, a kernel of scikit-learn as wide as ever.
+
+    Its width is made for columns of unit variance: their number is their total variance.
+    """
+    parameters = model.get_params()
+    if "standardize" in parameters:
+        model.set_params(standardize=False)
+    if X is not None and isinstance(model, KernelPCA) and parameters["gamma"] is None:
+        model.set_params(gamma=1 / float(np.var(X, axis=0).sum()))
+
+
+def _preparation(candidate, problem, n_train, components):
     steps: list = []
     d = problem.X.shape[1]
     is_sparse = sparse.issparse(problem.X)
     reduced = candidate.widest is not None and d > candidate.widest and not is_sparse
     if has_gaps(problem.X) and (reduced or not candidate.gaps):
         steps.append(("impute", SimpleImputer(keep_empty_features=True)))
-    if not is_sparse:
+    if not is_sparse and not components:
         steps.append(("scale", StandardScaler()))
     width = min(REDUCED, d - 1, n_train - 1)
     if is_sparse and not candidate.sparse:
