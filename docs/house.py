@@ -45,7 +45,8 @@ LIMITS = {
     # With the same question of rows, and with the head that tells classes as for DCAGM.
     "BSDR": 22,
     "BSDR by Gibbs sampling": 18,
-    "gnomon fit": 44,
+    # With `standardize`, which tells whether the columns that are scored are principal components.
+    "gnomon fit": 45,
 }
 # A class body runs when it is imported; only functions have this flag of the interpreter.
 IS_FUNCTION = 0x1
