@@ -77,8 +77,17 @@ def of_calibration():
     for name, cell in zip(QUOTED, found["mean"], strict=True):
         for kind, value in zip(("accuracy", "loss", "error"), cell.split(" / "), strict=True):
             quoted[f"{name}_{kind}"] = short(value)
-    kernel, peer = (float(found["pie10, 2"][place].split(" / ")[1]) for place in (1, 2))
-    return quoted | {"pie10_kernel_loss": short(kernel - peer)}
+    worst, excess = max(_losses_of_kernel(found).items(), key=lambda item: item[1])
+    return quoted | {"worst_kernel_task": worst, "worst_kernel_loss": signed(excess)}
+
+
+def _losses_of_kernel(found):
+    """How far KernelSPPCA's log loss is above that of the peer, by task."""
+    kernel, peer = QUOTED.index("kernel"), QUOTED.index("logistic")
+    losses = {
+        task: [float(cell.split(" / ")[1]) for cell in cells] for task, cells in found.items()
+    }
+    return {task: own[kernel] - own[peer] for task, own in losses.items()}
 
 
 def of_intervals():
