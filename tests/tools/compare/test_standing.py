@@ -71,6 +71,12 @@ def test_models_that_hold_up_with_few_labels_get_an_error():
     assert choose_leader(rows, [r.score for r in rows]) == (0, [0, 1])
 
 
+def test_the_kernel_leads_among_equals():
+    rows = [row(name, 2, 0.9) for name in ("PCA", "SPPCA", "KernelSPPCA", "UMAP")]
+    assert choose_leader(rows, [r.score for r in rows])[0] == 2
+    assert choose_leader(rows, [0.9, 0.91, 0.9, 0.9])[0] == 1
+
+
 def test_each_model_stands_by_its_smallest_good_size():
     rows = [row("PCA", 10, 0.95), row("PCA", 5, 0.94), row("PCA", 2, 0.9)]
     assert choose_leader(rows, [r.score for r in rows]) == (1, [1])
