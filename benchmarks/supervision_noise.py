@@ -72,7 +72,8 @@ def by_model(first):
         [
             f"200 rows, {PEERS_REPEATS} repeats, seeds {first} and following, up to five "
             "components. Accuracy of the nearest labelled row on the rows without a label, and of "
-            "the nearest other one among the labelled rows, whose excess over chance is structure that is not there."
+            "the nearest other one among the labelled rows, whose excess over chance is structure "
+            "that is not there."
         ],
     )
 
