@@ -3,6 +3,7 @@
     python benchmarks/repeats.py --runs 20           20 more runs, to results/repeats.json
     python benchmarks/repeats.py --runs 20 models    the tests of one folder or file
     python benchmarks/repeats.py --again             every test that ever failed, alone
+    python benchmarks/repeats.py --runs 2 --slow     the slow tests, which the others leave out
 
 In each run hypothesis draws other data, which the push suite holds fixed; names have other hashes;
 files, and the tests in each, come in another order. Every generator that is made from a whole
@@ -96,21 +97,23 @@ class Other:
             self.failed.add(report.nodeid)
 
 
-def run_once(seed, names, out, same_seeds):
+def run_once(seed, names, out, same_seeds, slow):
     """One run of folders, files or single tests in this process; its outcome goes to a file."""
     only = {name for name in names if "::" in name}
     plugin = Other(seed, only)
     options = ["-q", "--tb=short", "-p", "no:cacheprovider", f"--hypothesis-seed={seed}"]
+    options += ["-m", "slow"] if slow else ["-m", "slow or not slow"] if only else []
     with nullcontext() if same_seeds else other_seeds(seed):
         pytest.main([*options, *sorted({n.split("::")[0] for n in names})], plugins=[plugin])
     found = {"failed": sorted(plugin.failed), "ran": sorted(plugin.ran), "kept": plugin.kept}
     Path(out).write_text(json.dumps(found))
 
 
-def run_apart(seed, names, out, same_seeds):
+def run_apart(seed, names, out, same_seeds, slow):
     """One run in a process of its own, which says what it says to a file beside the outcome."""
     command = [sys.executable, str(SCRIPT), "--once", str(seed), "--out", str(out), *names]
     command += ["--same-seeds"] if same_seeds else []
+    command += ["--slow"] if slow else []
     out.unlink(missing_ok=True)
     environment = os.environ | {"PYTHONHASHSEED": str(seed)}
     with out.with_suffix(f".{seed}.log").open("w") as said:
@@ -126,11 +129,13 @@ def main():
     parser.add_argument("--first", type=int, help="seed of the first run")
     parser.add_argument("--same-seeds", action="store_true", help="tests keep theirs")
     parser.add_argument("--again", action="store_true", help="what failed in these folders, alone")
+    parser.add_argument("--slow", action="store_true", help="those with the mark slow, alone")
     parser.add_argument("--once", type=int)
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "repeats.json")
     options = parser.parse_args()
     if options.once is not None:
-        return run_once(options.once, options.folders, options.out, options.same_seeds)
+        given = options.out, options.same_seeds, options.slow
+        return run_once(options.once, options.folders, *given)
     options.out.parent.mkdir(exist_ok=True)
     for folder in options.folders:
         names = ever_failed(folder) if options.again else [f"tests/{folder}"]
@@ -140,14 +145,15 @@ def main():
 def repeat(folder, names, options):
     """Runs with seeds that these tests have not had."""
     what = f"{folder}: what ever failed" if options.again else folder
+    what += ": slow" if options.slow else ""
     first = next_seed(folder) if options.first is None else options.first
     seeds = "of hypothesis" if options.same_seeds else "all"
     for seed in range(first, first + options.runs):
         state = state_of_the_code(folder)
-        found = run_apart(seed, names, options.out, options.same_seeds)
+        found = run_apart(seed, names, options.out, options.same_seeds, options.slow)
         print(seed, len(found["ran"]), found["failed"], flush=True)
         key = {"what": what, "seeds": seeds, "code": state}
-        note(key, seed, found, names if options.again else None)
+        note(key, seed, found, names if options.again or options.slow else None)
 
 
 def state_of_the_code(folder):

@@ -35,3 +35,20 @@ def test_a_statement_about_one_sample_keeps_its_seeds(tmp_path):
     assert names["failed"] == ["test_fails"]
     assert names["kept"] == ["test_its_own_draws"]
     assert list(found["kept"].values()) == ["its reason"]
+
+
+def test_slow_tests_are_repeated_when_asked_for_or_named(tmp_path):
+    tests, out = tmp_path / "test_draws.py", tmp_path / "out.json"
+    tests.write_text("import pytest\n\n@pytest.mark.slow\ndef test_long():\n    pass\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -m 'not slow'\nmarkers = slow\n")
+    given = {
+        "no": [tests.name],
+        "asked": ["--slow", tests.name],
+        "named": [f"{tests.name}::test_long"],
+    }
+    ran = {}
+    for case, names in given.items():
+        command = [sys.executable, str(REPEATS), "--once", "3", "--out", str(out), *names]
+        subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+        ran[case] = len(json.loads(out.read_text())["ran"])
+    assert ran == {"no": 0, "asked": 1, "named": 1}
