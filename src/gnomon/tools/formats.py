@@ -5,6 +5,8 @@ is asked for, and indices of sparse matrices are checked before SciPy's loops tr
 """
 
 import datetime
+import subprocess
+import sys
 import zipfile
 
 import numpy as np
@@ -12,8 +14,8 @@ import pyarrow as pa
 from scipy import sparse
 
 from gnomon.exceptions import TableError, how_to_install
-from gnomon.tools import tables
-from gnomon.tools.growth import check_growth, size_of_zip
+from gnomon.tools import hdf5, tables
+from gnomon.tools.growth import check_growth, most_bytes, size_of_zip
 from gnomon.tools.tables import (
     WORKBOOKS,
     explained,
@@ -28,6 +30,10 @@ from gnomon.tools.tables import (
 HARMLESS_SIDE = 10**6
 # Bytes of a number in memory.
 NUMBER_BYTES = 8
+# HDF5 is given so many seconds to begin, and one more for so many bytes: what it reads there takes
+# milliseconds and megabytes a second, and some damaged files keep it for ever.
+LEAST_PATIENCE = 30
+SLOW_READING = 2**20
 INPUTS = ("X", "x", "data", "x_train", "X_train", "arr_0")
 TARGETS = ("y", "target", "labels", "y_train", "arr_1")
 
@@ -222,26 +228,31 @@ def _h5ad(path, max_growth):
         import anndata
     except ImportError as error:
         raise TableError(f"{path} needs anndata: {how_to_install('anndata')}") from error
-    grown = _hdf5_size(path)
-    check_growth(path, grown, max_growth)
-    data = anndata.read_h5ad(path)
-    obs = pa.Table.from_pandas(data.obs.reset_index(names="cell"), preserve_index=False)
+    grown = _hdf5_size(path, max_growth)
+    try:
+        data = anndata.read_h5ad(path)
+        obs = pa.Table.from_pandas(data.obs.reset_index(names="cell"), preserve_index=False)
+    except Exception as error:  # of any kind, as h5py, anndata and pandas come upon what is wrong
+        raise ValueError(str(error)) from error
     is_sparse = sparse.issparse(data.X)
     matrix = _checked_rows(path, data.X, grown) if is_sparse else np.asarray(data.X)
     columns = dict(zip(obs.column_names, obs.columns, strict=True))
     return matrix, columns, [str(name) for name in data.var_names]
 
 
-def _hdf5_size(path):
-    """The bytes of all data sets of a file; those that were never written take none in it."""
-    import h5py
-
-    sizes = []
-
-    def add(name, item):
-        if isinstance(item, h5py.Dataset):
-            sizes.append(item.size * item.dtype.itemsize)
-
-    with h5py.File(path) as file:
-        file.visititems(add)
-    return sum(sizes)
+def _hdf5_size(path, max_growth):
+    """The bytes of all arrays of a file, found out by a process that HDF5 may kill."""
+    command = [sys.executable, "-P", hdf5.__file__, str(path), str(most_bytes(path, max_growth))]
+    patience = LEAST_PATIENCE + path.stat().st_size / SLOW_READING
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=patience, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise TableError(f"{path} cannot be read: HDF5 comes to no end with it") from None
+    if done.returncode not in (0, 1):
+        raise TableError(f"{path} cannot be read: HDF5 dies of it; the file is damaged")
+    if done.returncode == 1:
+        raise TableError(f"{path} cannot be read: {done.stderr.strip()[-200:]}")
+    check_growth(path, grown := int(done.stdout), max_growth)
+    return grown

@@ -15,7 +15,7 @@ PIECE = 2**23
 
 def check_growth(path, grown, max_growth):
     """Refuse a file that becomes much more in memory than it is on disk, unless that is little."""
-    if grown > _most(path, max_growth):
+    if grown > most_bytes(path, max_growth):
         raise TableError(
             f"{path} would grow to {grown:,} bytes, more than {max_growth:g} times its own; if it "
             "is known and that fits in memory, say --max-growth with a larger number"
@@ -32,7 +32,7 @@ def size_of_zip(path, max_growth) -> int:
 
 def size_of_packed(path, max_growth) -> int:
     """The bytes of a compressed text file when it is unpacked, if they are not too many."""
-    most, grown = _most(path, max_growth), 0
+    most, grown = most_bytes(path, max_growth), 0
     with pa.input_stream(str(path), compression="detect") as stream:
         while grown <= most and (piece := len(stream.read(PIECE))):
             grown += piece
@@ -40,5 +40,6 @@ def size_of_packed(path, max_growth) -> int:
     return grown
 
 
-def _most(path, max_growth):
+def most_bytes(path, max_growth):
+    """What a file may become without being refused."""
     return max(HARMLESS, max_growth * path.stat().st_size)
