@@ -27,6 +27,7 @@ import numpy as np
 from scipy.special import log_ndtr, logsumexp, ndtr, ndtri_exp
 
 from gnomon.linalg.data import slices
+from gnomon.models.bsdr import many
 
 # Ends of the table: below, a factor is computed by its logarithm; above, Phi is 1 to the last bit.
 LOWEST, HIGHEST = -14.0, 9.0
@@ -277,9 +278,31 @@ class _Memory(NamedTuple):
 
 def _moments(shift, memory):
     """E[u] (n,), the excess E[hazard] of the others (j, n) and log Z (n,)."""
+    if many.are_many(shift):
+        return _moments_of_many(shift)
     nodes, hazards, weights, log_Z = _weighed_nodes(shift, memory)
     winner = np.einsum("kn,kn->n", weights, nodes)
     return winner, np.stack([np.einsum("kn,kn->n", weights, h) for h in hazards]), log_Z
+
+
+def _moments_of_many(shift):
+    """The same where sums over the classes are sums over a few points."""
+    winner, excess, log_Z = (
+        np.empty(shift.shape[1]),
+        np.empty(shift.shape),
+        np.empty(shift.shape[1]),
+    )
+    for rows in slices(shift.shape[1], max(1, many.ENTRIES // len(shift))):
+        points = many.points_of(shift[:, rows])
+        nodes, log_weights = _nodes(points.shift, 1.0, points.counts)
+        A = nodes + points.shift[:, None]
+        log_cdf = log_ndtr(A)
+        log_product = np.einsum("pkn,pn->kn", log_cdf, points.counts)
+        log_Z[rows], weights = _normalise(log_product + log_weights)
+        winner[rows] = np.einsum("kn,kn->n", weights, nodes)
+        hazards = np.einsum("pkn,kn->pn", hazard(A, log_cdf), weights)
+        excess[:, rows] = points.at_places(hazards)
+    return winner, excess, log_Z
 
 
 def _weighed_nodes(shift, memory):
@@ -297,9 +320,9 @@ def _log_orthant(shift, slope, memory):
     return _normalise(log_product + log_weights)[0]
 
 
-def _nodes(shift, slope):
+def _nodes(shift, slope, counts=1.0):
     """Nodes (k, n) around the mode and the logs of their weights times the normal density."""
-    mode, curvature = _mode(shift, slope)
+    mode, curvature = _mode(shift, slope, counts)
     points, log_weights = _hermite(N_NODES)
     scale = NODE_SCALE / np.sqrt(curvature)
     nodes = mode + scale * points
@@ -337,14 +360,14 @@ def _product(nodes, shift, slope, memory):
     return log_product, hazards
 
 
-def _mode(shift, slope):
-    """Mode and curvature of f(u) = -u^2/2 + sum_j log Phi(slope_j u + shift_j).
+def _mode(shift, slope, counts=1.0):
+    """Mode and curvature of f(u) = -u^2/2 + sum_j counts_j log Phi(slope_j u + shift_j).
 
     f' is convex and falls, so Newton's steps approach its root from the left and never leave.
     """
     u = np.zeros(shift.shape[1])
     for _ in range(NEWTON_STEPS):
-        gradient, curvature = _derivatives(u, shift, slope)
+        gradient, curvature = _derivatives(u, shift, slope, counts)
         step = gradient / curvature
         u += step
         if np.max(np.abs(step), initial=0.0) < NEWTON_TOLERANCE:
@@ -352,12 +375,13 @@ def _mode(shift, slope):
     return u, curvature
 
 
-def _derivatives(u, shift, slope):
+def _derivatives(u, shift, slope, counts=1.0):
     A = u * slope + shift
     h = _hazard_by_table(A)
     # Between 0 and 1 for any a; far out rounding leaves less of it, or more.
     falls = np.clip(h * (h + A), 0.0, 1.0)
-    return (slope * h).sum(axis=0) - u, 1.0 + (slope**2 * falls).sum(axis=0)
+    slopes = counts * slope
+    return (slopes * h).sum(axis=0) - u, 1.0 + (slopes * slope * falls).sum(axis=0)
 
 
 def _hazard_by_table(A):
