@@ -1,5 +1,6 @@
 """Every format is read alike; every bad file is one clear sentence."""
 
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -85,6 +86,22 @@ def test_a_large_file_is_read_in_batches(name, tmp_path, monkeypatch):
     assert table.streamed
     assert sum(1 for _ in table.batches()) > 2
     assert_allclose(as_numbers(table.column("a")), np.arange(n) / 7)
+
+
+@pytest.mark.parametrize("cells, packed", [("1,2,x\n", True), (None, False)])
+def test_a_text_that_was_packed_very_well_is_read_in_batches(cells, packed, tmp_path, rng):
+    """Its cells take eight bytes each in memory, and a hundredth of one in the file."""
+    rows = cells or "".join(f"{a},{b},x\n" for a, b in rng.normal(size=(200, 2)))
+    with gzip.open(tmp_path / "t.csv.gz", "wt") as file:
+        file.write("a,b,c\n" + rows * (5000 if packed else 1))
+    before = open_table(tmp_path / "t.csv.gz")
+    assert not before.streamed
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tables, "PACKED_ABOVE", 1000)
+        table = open_table(tmp_path / "t.csv.gz")
+    assert table.streamed == packed
+    assert_array_equal(as_numbers(table.column("b")), as_numbers(before.column("b")))
+    assert as_texts(table.column("c")).tolist() == as_texts(before.column("c")).tolist()
 
 
 LATE = "a,b,c,d,e\n" + "1,2020-01-01,,true,5\n" * 2000

@@ -30,6 +30,9 @@ from gnomon.tools.growth import COMPRESSED, size_of_packed
 
 # Larger files are read in batches; the matrix then lies in a file of its own.
 STREAM_ABOVE = 2**29
+# So are texts that were packed to less than a hundredth, as a table of counts that are nearly all
+# zero is, if that is much; what is shorter takes half a gigabyte at most.
+PACKED_ABOVE, WELL_PACKED = 2**26, 100
 # Of a stream a few megabytes are in memory at a time; a whole file is read in larger blocks.
 BATCH_BYTES, WHOLE_BYTES = 2**23, 2**25
 # Texts of a stream become numbers in blocks that stay in the cache: half the time of 8 MB.
@@ -286,7 +289,7 @@ def _read_text(path, suffix, asked, kinds):
 
     _refuse_utf_16(path, asked.encoding)
     reading = asked._replace(separator=explained(path, lambda: _separator(path, suffix, asked)))
-    large = explained(path, lambda: size_of_text(path, asked.max_growth)) > STREAM_ABOVE
+    large = _is_large(path, explained(path, lambda: size_of_text(path, asked.max_growth)))
     options = _csv_options(csv, reading, kinds, large)
     if large:
         schema, pieces = explained(path, lambda: _as_arrow(csv, path, options))
@@ -302,6 +305,14 @@ def _read_text(path, suffix, asked, kinds):
     _refuse_open_quote(path, data.columns[-1][-1].as_py(), reading.encoding)
     table = one_batch(path, _without_words(batch).columns)._replace(reading=reading)
     return table._replace(written=lambda names: _texts(table, own, names))
+
+
+def _is_large(path, size):
+    """Whether a text is not to be in memory: it is long, or was packed so well that cells repeat.
+
+    A cell of two bytes takes eight as a number, and a hundredth of one in a file.
+    """
+    return size > STREAM_ABOVE or size > max(PACKED_ABOVE, WELL_PACKED * path.stat().st_size)
 
 
 def _as_arrow(csv, path, options):
