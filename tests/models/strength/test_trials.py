@@ -10,7 +10,7 @@ from gnomon.models.strength.closed_form import (
     principal_space,
     truncated,
 )
-from gnomon.models.strength.completion import Outputs
+from gnomon.models.strength.completion import Completion, Outputs
 from gnomon.models.strength.rule import RULE
 from gnomon.models.strength.trials import (
     Contest,
@@ -19,6 +19,7 @@ from gnomon.models.strength.trials import (
     distinct_rows,
     draw_splits,
     embed,
+    maps_of,
     number_losses,
     run_trials,
     soft_losses,
@@ -154,6 +155,19 @@ def test_rows_are_embedded_by_every_candidate(contest):
     assert_allclose(T[0], contest.labelled.F[:, :2])
     R = strength_maps(contest.space, label_block(fits[12], contest.space.variances), 2)
     assert_allclose(T[3], contest.labelled.F @ R[2])
+
+
+@pytest.mark.parametrize("n_outputs", [3, 40])
+def test_maps_of_few_and_many_outputs_are_those_of_their_label_block(contest, n_outputs, rng):
+    space, p = contest.space, contest.sizes[-1]
+    A = rng.standard_normal((n_outputs, n_outputs))
+    B = rng.standard_normal((p, n_outputs))
+    fit = Completion(B, None, A @ A.T + np.eye(n_outputs), None, None)
+    found = maps_of(contest, [{size: fit._replace(B=B[:size]) for size in contest.sizes}])[0]
+    G = label_block(fit, space.variances[:p])
+    expected = strength_maps(space, G, contest.q)
+    for ours, theirs in zip(found[-1], expected, strict=True):
+        assert_allclose(ours @ ours.T, theirs @ theirs.T, rtol=1e-9, atol=1e-11)
 
 
 def test_losses_of_classes_are_by_rows_that_kept_their_label(contest, rng):

@@ -12,11 +12,11 @@ numbers    squared error of a regression on the components
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from gnomon.models.strength.closed_form import (
     PrincipalSpace,
     coordinates,
-    label_block,
     labelled_rows,
 )
 from gnomon.models.strength.completion import (
@@ -326,9 +326,16 @@ def maps_of(contest: Contest, fits: list[Completions]) -> list[list[np.ndarray]]
     """For each of several stages 1 the maps (strengths, p, q) on each number p of directions."""
     space, by_size = contest.space, []
     for p in contest.sizes:
-        blocks = [label_block(found[p], space.variances[:p]) for found in fits]
+        blocks = [_label_root(found[p], space.variances[:p]) for found in fits]
         by_size.append(strength_maps(space, np.array(blocks), contest.q))
     return [list(maps) for maps in zip(*by_size, strict=True)]
+
+
+def _label_root(completion, variances) -> np.ndarray:
+    """A matrix (p, at most p) with the G G' of `label_block`, all of it that maps are made of."""
+    root = np.linalg.cholesky(completion.covariance)
+    G = np.sqrt(variances)[:, None] * solve_triangular(root, completion.B.T, lower=True).T
+    return G if G.shape[1] <= len(G) else np.linalg.qr(G.T, mode="r").T
 
 
 def mapped(contest: Contest, F, maps) -> np.ndarray:
