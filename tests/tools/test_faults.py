@@ -241,6 +241,23 @@ def test_a_kill_in_any_write_leaves_whole_files(mapped, tmp_path, moment):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_kill_in_the_write_of_any_command_leaves_the_old_file(mapped, tmp_path, command):
+    out = tmp_path / "place" / COMMANDS[command]
+    out.parent.mkdir()
+    out.write_bytes(b"old")
+    arguments = [str(a) for a in (command, *arguments_of(command, mapped, out))]
+    done = subprocess.run([sys.executable, "-c", KILLED, "0", *arguments], capture_output=True)
+    assert done.returncode == -signal.SIGKILL
+    (leftover,) = {*contents(out.parent)} - {out.name}
+    assert out.read_bytes() == b"old" and leftover.startswith(f".{out.name}.")
+    os.utime(out.parent / leftover, (0, 0))
+    run(*arguments)
+    assert out.name in contents(out.parent) and out.read_bytes() != b"old"
+    assert leftover not in contents(out.parent)
+
+
+@pytest.mark.slow
 def test_a_kill_at_any_time_leaves_whole_files(mapped, tmp_path):
     table, out = mapped
     command = [sys.executable, "-m", "gnomon", "fit", str(table), *FIT, "-o", str(out)]
