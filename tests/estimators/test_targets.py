@@ -449,14 +449,15 @@ def test_only_numbers_have_standard_deviations(model, kind):
 
 
 def test_gaps_in_x_widen_the_standard_deviation():
-    X, _, few = planted(0)
+    X, Y, few = planted(0)
     model = SPPCA(2).fit(X, few[:, 0])
     gappy = X[[0, 0, 0]]
     gappy[1, :6] = np.nan
     gappy[2] = np.nan
     _, std = model.predict(gappy, return_std=True)
     assert np.all(np.diff(std) > 0)
-    assert std[2] > 1.5 * std[0]
+    # Of a row without a value nothing is known but how all vary: three errors of 30 labels.
+    assert_allclose(std[2], Y[:, 0].std(), rtol=0.4)
     assert_allclose(std**2, model.predict_distribution(gappy).covariance[:, 0, 0])
 
 
