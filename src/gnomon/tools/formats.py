@@ -5,6 +5,7 @@ is asked for, and indices of sparse matrices are checked before SciPy's loops tr
 """
 
 import datetime
+import signal
 import subprocess
 import sys
 import zipfile
@@ -30,10 +31,15 @@ from gnomon.tools.tables import (
 HARMLESS_SIDE = 10**6
 # Bytes of a number in memory.
 NUMBER_BYTES = 8
-# HDF5 is given so many seconds to begin, and one more for so many bytes: what it reads there takes
-# milliseconds and megabytes a second, and some damaged files keep it for ever.
-LEAST_PATIENCE = 30
+# HDF5 is given so many seconds of work, and one more for so many bytes: what it reads there takes
+# milliseconds and megabytes a second, and some damaged files keep it for ever. Where the system
+# counts no work, so many times as long by the clock, for a busy machine.
+LEAST_WORK = 10
 SLOW_READING = 2**20
+PATIENCE = 20
+ENDLESS, FATAL = "HDF5 comes to no end with it", "HDF5 dies of it; the file is damaged"
+# The end of a process with no seconds left, where there is such a signal.
+OUT_OF_WORK = -getattr(signal, "SIGXCPU", 0)
 INPUTS = ("X", "x", "data", "x_train", "X_train", "arr_0")
 TARGETS = ("y", "target", "labels", "y_train", "arr_1")
 
@@ -242,16 +248,17 @@ def _h5ad(path, max_growth):
 
 def _hdf5_size(path, max_growth):
     """The bytes of all arrays of a file, found out by a process that HDF5 may kill."""
-    command = [sys.executable, "-P", hdf5.__file__, str(path), str(most_bytes(path, max_growth))]
-    patience = LEAST_PATIENCE + path.stat().st_size / SLOW_READING
+    seconds = int(LEAST_WORK + path.stat().st_size / SLOW_READING)
+    given = (path, most_bytes(path, max_growth), seconds)
+    command = [sys.executable, "-P", hdf5.__file__, *map(str, given)]
+    limits = {"timeout": PATIENCE * seconds, "check": False}
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=patience, check=False
-        )
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", **limits)
     except subprocess.TimeoutExpired:
-        raise TableError(f"{path} cannot be read: HDF5 comes to no end with it") from None
+        raise TableError(f"{path} cannot be read: {ENDLESS}") from None
     if done.returncode not in (0, 1):
-        raise TableError(f"{path} cannot be read: HDF5 dies of it; the file is damaged")
+        words = ENDLESS if done.returncode == OUT_OF_WORK else FATAL
+        raise TableError(f"{path} cannot be read: {words}")
     if done.returncode == 1:
         raise TableError(f"{path} cannot be read: {done.stderr.strip()[-200:]}")
     check_growth(path, grown := int(done.stdout), max_growth)

@@ -1,23 +1,29 @@
-"""What an HDF5 file holds, before anything trusts it: ``python hdf5.py FILE MOST``.
+"""What an HDF5 file holds, before anything trusts it: ``python hdf5.py FILE MOST SECONDS``.
 
 The library HDF5 trusts its files. Of those with a bit turned, some kill the process that reads
 them and some keep it for ever. So a process that can be spared comes first and reads what lies in
-heaps of the file: attributes and texts. It prints the bytes that all arrays take, also those that
-were never written, or why the file is refused: what lies in other files would be read with the
-rights of whoever opens this one, and what is there twice makes a small file large.
+heaps of the file: attributes and texts. It ends after so many seconds of work, where the system
+can count these, and prints the bytes that all arrays take, also those that were never written, or
+why the file is refused: what lies in other files would be read with the rights of whoever opens
+this one, and what is there twice makes a small file large.
 """
 
 import math
 import sys
+from contextlib import suppress
 
 # Texts that are read at a time, where they are only counted.
 PIECE = 10**5
 
 
-def main(path, most):
+def main(path, most, seconds):
     """Print the bytes of a file, counted until they are more than the most."""
     import h5py
 
+    with suppress(ImportError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 1))
     try:
         with h5py.File(path, "r") as file:
             print(size_of(file, float(most)))
