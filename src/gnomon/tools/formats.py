@@ -251,9 +251,11 @@ def _hdf5_size(path, max_growth):
     seconds = int(LEAST_WORK + path.stat().st_size / SLOW_READING)
     given = (path, most_bytes(path, max_growth), seconds)
     command = [sys.executable, "-P", hdf5.__file__, *map(str, given)]
-    limits = {"timeout": PATIENCE * seconds, "check": False}
+    patience = PATIENCE * seconds
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", **limits)
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=patience, check=False
+        )
     except subprocess.TimeoutExpired:
         raise TableError(f"{path} cannot be read: {ENDLESS}") from None
     if done.returncode not in (0, 1):

@@ -335,7 +335,7 @@ def _label_root(completion, variances) -> np.ndarray:
     """A matrix (p, at most p) with the G G' of `label_block`, all of it that maps are made of."""
     root = np.linalg.cholesky(completion.covariance)
     G = np.sqrt(variances)[:, None] * solve_triangular(root, completion.B.T, lower=True).T
-    return G if G.shape[1] <= len(G) else np.linalg.qr(G.T, mode="r").T
+    return G if G.shape[1] <= len(G) else np.asarray(np.linalg.qr(G.T, mode="r")).T
 
 
 def mapped(contest: Contest, F, maps) -> np.ndarray:
