@@ -258,18 +258,18 @@ def kinds_losses():
     """Where a peer is ahead in the median, and the worst tasks of all."""
     found = read("kinds")
     pairs = (("SPPCA", "PCA"), ("SPPCA", "LDA"), ("SPPCA", "PLS"), ("layout", "UMAP"))
-    behind = []
+    behind: dict[str, list[str]] = {}
     for row in found["rows"][:-1]:
         cell = dict(zip(found["header"], row, strict=True))
         for ours, peer in (*pairs, ("SPPCA predicts", "logistic regression")):
             gap = float(cell[f"{ours}, median"]) - float(cell[f"{peer}, median"])
             if gap > 0:
-                behind.append(
-                    f"{peer} is ahead of {_named(ours)} on {cell['kind']} by {short(gap)}"
-                )
+                pair = f"{peer} is ahead of {_named(ours)}"
+                behind.setdefault(pair, []).append(f"on {cell['kind']} by {short(gap)}")
     cell = dict(zip(found["header"], found["rows"][-1], strict=True))
     worst = [f"{words} {signed(cell[name])}" for name, words in KINDS_WORST.items()]
-    medians = f"In the median {', '.join(behind)}." if behind else "In no kind in the median."
+    said = [f"{pair} {' and '.join(where)}" for pair, where in behind.items()]
+    medians = f"In the median {', '.join(said)}." if behind else "In no kind in the median."
     return f"{medians} In the worst single task the errors differ by: {', '.join(worst)}."
 
 
