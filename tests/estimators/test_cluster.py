@@ -85,14 +85,19 @@ def test_any_number_of_workers_gives_the_fit_in_memory(name):
 
 
 def deadly(folder, at):
-    """Hands a chunk on; the worker that does so for the n-th time of all is killed."""
+    """Hands a chunk on; a worker that does so after n others is killed, one and no more."""
 
     # A function inside of another travels whole: workers need not import this module.
     def hand_on(chunk):
         before = len(os.listdir(folder))
         with open(os.path.join(folder, os.urandom(8).hex()), "w"):
             pass
-        if before == at:
+        if before >= at:
+            try:
+                # Two workers may have counted the same.
+                open(os.path.join(folder, "killed"), "x").close()
+            except FileExistsError:
+                return chunk
             os.kill(os.getpid(), signal.SIGKILL)
         return chunk
 

@@ -18,9 +18,11 @@ from sklearn.exceptions import NotFittedError
 
 # Iterations end when little is gained, which leaves so much of a map open; faults are far above.
 NEAR = 1e-3
-# What ends early by default, where a step gains little: rounding gets there by another path.
+# What ends early by default, where a step gains little, or after as many rounds as serve rows that
+# are left out: rounding gets there by another path, or decides between 11 rounds and 17.
 SETTLED = (
     *("PPCA, solver=em", "SPPCA, supervision=likelihood", "PRPCA, relation=paper, solver=em"),
+    "PRPCA, relation=learnt",
     *("BSDR", "MultinomialProbit"),
 )
 # Plain sweeps would take thousands of steps, and draws go on from the step at which a fit ends.

@@ -130,8 +130,9 @@ def discriminant_directions(X: Data, groups: Groups, q: int, shrinkage: float) -
     R, k = averaging(groups), groups.n_classes
     # Of many columns no covariance is formed, which would ask for the sums of chunks as well.
     sums = group_sums(X, R if X.n_features <= MOST_COLUMNS else R[:k])
-    means, roots = sums[:k].T, np.asarray(R[:k].sum(axis=1)).ravel()
-    means = means - np.outer(means @ roots, roots) / (roots @ roots)
+    # By rows, as what is sent to other processes comes to lie: BLAS rounds by the order in memory.
+    means, roots = np.ascontiguousarray(sums[:k].T), np.asarray(R[:k].sum(axis=1)).ravel()
+    means -= np.outer(means @ roots, roots) / (roots @ roots)
     solved = _solve(within(X, groups, sums), shrinkage, means)
     values, U = np.linalg.eigh(means.T @ solved)
     kept = values > max(NO_SPREAD * values[-1], TINY)
