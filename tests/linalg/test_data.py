@@ -239,6 +239,17 @@ def test_large_blocks_are_the_rows_and_leave_what_is_stored(X, kind):
     assert_allclose(stored, X)
 
 
+@pytest.mark.parametrize("n_rows", [0, 1, 40, 341, 342, 5000, 5003])
+def test_threads_share_rows_evenly(n_rows, monkeypatch):
+    monkeypatch.setattr(data, "RUN_ENTRIES", 2**10)
+    runs = list(data.run_slices((n_rows, 3)))
+    sizes = [run.stop - run.start for run in runs]
+    assert sum(sizes) == n_rows and max(sizes, default=0) * 3 <= 2**10
+    assert len(runs) == min(n_rows, 1) if n_rows <= 341 else len(runs) % data.EVENLY == 0
+    assert max(sizes, default=0) - min(sizes, default=0) < data.EVENLY + len(runs)
+    assert [run.start for run in runs] == list(np.cumsum([0, *sizes])[: len(runs)])
+
+
 def test_sums_of_many_rows_in_single_precision_have_the_digits_of_double(rng, monkeypatch):
     monkeypatch.setattr(data, "RUN_ENTRIES", 2**10)
     monkeypatch.setattr(data, "BLOCK_ENTRIES", 2**8)

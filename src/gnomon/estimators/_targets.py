@@ -525,7 +525,8 @@ def _contrast_columns(labels, n_classes):
     known = labels >= 0
     columns = np.zeros((len(labels), n_classes - 1))
     columns[known] = contrasts(n_classes)[labels[known]]
-    return columns, np.repeat(known[:, None], columns.shape[1], axis=1)
+    # A view: of many rows a copy takes longer than all else that is done with y.
+    return columns, np.broadcast_to(known, columns.shape[::-1]).T
 
 
 def _known_labels(classes, names):

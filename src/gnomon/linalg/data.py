@@ -32,6 +32,8 @@ from gnomon.linalg.threads import in_order
 BLOCK_ENTRIES = 2**17
 # A run of rows is what a thread goes over at a time: some blocks, of which each takes little time.
 RUN_ENTRIES = 2**21
+# The number of runs is a multiple of this, whatever the number of threads.
+EVENLY = 4
 # Above this share of stored entries a sparse product is no cheaper than a dense one.
 SPARSE_BELOW = 0.25
 # Energy of the mean over that of the spread up to which it may be subtracted afterwards.
@@ -260,8 +262,7 @@ class Matrix(Data):
     def runs(self):
         if self._stored_sparse:
             return super().runs()
-        n, d = self.shape
-        return [(rows, self.rows(rows)) for rows in slices(n, max(1, RUN_ENTRIES // max(d, 1)))]
+        return [(rows, self.rows(rows)) for rows in run_slices(self.shape)]
 
     def dense_blocks(self):
         X = self.X.tocsr() if self._stored_sparse else self.X
@@ -529,7 +530,7 @@ def column_sums(X) -> np.ndarray:
 
     if X.size <= RUN_ENTRIES:
         return of_rows(slice(0, n))
-    return _sum(in_order(of_rows, list(slices(n, max(1, RUN_ENTRIES // d))), X.size), d, float)
+    return _sum(in_order(of_rows, list(run_slices(X.shape)), X.size), d, float)
 
 
 def squared_deviations(n, squares, sums, mean) -> float | None:
@@ -616,6 +617,17 @@ def row_slices(shape) -> Iterator[slice]:
     """Slices of rows that hold about BLOCK_ENTRIES entries each."""
     n, d = shape
     return slices(n, max(64, BLOCK_ENTRIES // max(d, 1)))
+
+
+def run_slices(shape) -> Iterator[slice]:
+    """Slices of rows that threads share: of about RUN_ENTRIES entries, as many as share evenly.
+
+    A short one at the end leaves a thread without work (X'X of 200,000 x 200: .093 s to .084).
+    """
+    n, d = shape
+    count = -(-n * d // RUN_ENTRIES)
+    count = EVENLY * -(-count // EVENLY) if count > 1 else 1
+    return slices(n, max(1, -(-n // count)))
 
 
 def slices(n, size=BLOCK_ENTRIES) -> Iterator[slice]:
