@@ -525,7 +525,7 @@ def _contrast_columns(labels, n_classes):
     known = labels >= 0
     columns = np.zeros((len(labels), n_classes - 1))
     columns[known] = contrasts(n_classes)[labels[known]]
-    # A view: of many rows a copy takes longer than all else that is done with y.
+    # A view of one column, in which `observed.T.any(axis=0)` takes a hundredth of the time.
     return columns, np.broadcast_to(known, columns.shape[::-1]).T
 
 

@@ -56,7 +56,7 @@ def maximise(X: Data, energy, problem, settings, loop) -> tuple[subspace.Solutio
     States are `State`, in the coordinates of the basis. The objective on the way may be that of
     products in single precision; the one of the answer is exact.
     """
-    rows = np.flatnonzero(problem.observed.any(axis=1))
+    rows = np.flatnonzero(problem.observed.T.any(axis=0))
     own = None if problem.weights is None else problem.weights[rows]
     # The outputs without coordinates of their rows, which the basis will give.
     labelled = outputs(np.zeros((len(rows), 0)), problem.Y[rows], problem.observed[rows], own)

@@ -204,7 +204,7 @@ def has_closed_form(stats: Statistics, noise: Noise) -> bool:
 def from_moments(X: Data, Y, observed, weights=None) -> tuple[Statistics, np.ndarray]:
     """Statistics of centred X (weighted where it is) and its principal axes (d, d)."""
     stats, axes = input_moments(X)
-    labelled = observed.any(axis=1)
+    labelled = observed.T.any(axis=0)
     rows = int(labelled.sum())
     complete = rows > 0 and bool(observed[labelled].all())
     if complete and rows > 2 * (X.n_features + Y.shape[1]):
@@ -235,7 +235,7 @@ def from_dual(X: Data, Y, observed, weights=None) -> tuple[Statistics, np.ndarra
     kept = above_rounding(g, X.dtype)
     g, U = g[kept], U[:, kept]
     axes = np.asarray(X.T @ U, dtype=float) / np.sqrt(g)
-    labelled = observed.any(axis=1)
+    labelled = observed.T.any(axis=0)
     T = (U * np.sqrt(g))[labelled]
     found = _labelled_outputs(T, Y, observed, labelled, weights)
     return Statistics(X.n_samples, X.n_features, energy, g, found), axes

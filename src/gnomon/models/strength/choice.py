@@ -187,7 +187,7 @@ def _unlabelled(contest, outputs, rng) -> Unlabelled:
     """Rows without a label, so many that their distances to the labelled ones stay cheap."""
     space, labelled = contest.space, contest.labelled
     weights = weights_of(space, len(outputs.Y))
-    rows = np.flatnonzero(~outputs.observed.any(axis=1) & (weights > 0))
+    rows = np.flatnonzero(~outputs.observed.T.any(axis=0) & (weights > 0))
     most = min(RULE.most_unlabelled, RULE.most_distances // len(labelled.F))
     rows = rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
     F = np.vstack([labelled.F, coordinates(space, rows)])

@@ -114,7 +114,7 @@ def weights_of(space: PrincipalSpace, n) -> np.ndarray:
 def labelled_rows(space: PrincipalSpace, observed) -> tuple[np.ndarray, np.ndarray]:
     """Indices of the rows with an output and a weight, at most some number, and their weights."""
     weights = weights_of(space, len(observed))
-    rows = np.flatnonzero(observed.any(axis=1) & (weights > 0))
+    rows = np.flatnonzero(observed.T.any(axis=0) & (weights > 0))
     if len(rows) > RULE.most_rows:
         rows = np.sort(np.random.default_rng(0).choice(rows, RULE.most_rows, replace=False))
     return rows, weights[rows]
