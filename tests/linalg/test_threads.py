@@ -29,8 +29,8 @@ def with_threads(monkeypatch, size, function):
 
 def products(X, rng):
     """All that a model asks of rows."""
-    B, Z = rng.standard_normal((X.shape[1], 6)), rng.standard_normal((X.shape[0], 6))
-    return X.gram(), X @ B, X.T @ Z
+    B, Z = rng.standard_normal((X.shape[1], 6)), rng.standard_normal((X.shape[0], 40))
+    return X.gram(), X @ B, X.T @ Z[:, :6], X.T @ Z
 
 
 def rows_of(kind, rng):
@@ -159,6 +159,25 @@ def test_a_caller_with_threads_of_its_own_gets_no_more(many_parts, monkeypatch):
     with threads.no_more_threads():
         assert names() == {threading.current_thread().name}
     assert names() != {threading.current_thread().name}
+
+
+@pytest.mark.parametrize("k", [3, 23, 24, 30, 61])
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_products_of_any_width_are_those_of_scipy(k, kind, order, many_parts, rng):
+    X = sparse.random_array((500, 40), density=0.1, rng=rng, format=kind)
+    products = sparse_products.SparseProducts(X)
+    B, Z = (np.asarray(rng.standard_normal((m, k)), order=order) for m in X.shape[::-1])
+    np.testing.assert_allclose(products.product(B), X @ B, atol=1e-12)
+    np.testing.assert_allclose(products.transposed_product(Z), X.T @ Z, atol=1e-12)
+
+
+@pytest.mark.parametrize(("k", "most"), [(24, 16), (30, 16), (150, 16), (61, 32), (5, 16)])
+def test_columns_are_shared_in_whole_lanes(k, most):
+    groups = sparse_products._narrow(k, most)
+    sizes = [len(range(k)[group]) for group in groups]
+    assert sum(sizes) == k and max(sizes) <= most
+    assert all(size % sparse_products.LANES == 0 for size in sizes[:-1])
 
 
 def test_parts_of_sparse_rows_are_no_copies(many_parts):

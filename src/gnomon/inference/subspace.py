@@ -23,6 +23,7 @@ import numpy as np
 from gnomon.exceptions import NumericalError
 from gnomon.inference.loop import Method, Run, iterate
 from gnomon.linalg.eigen import leaning_block
+from gnomon.linalg.sparse_products import LANES
 from gnomon.linalg.tall import Tall, inner, mixed
 
 # Directions beyond those asked for with which a basis starts: the last one wanted then
@@ -37,10 +38,8 @@ MOST_SAMPLED_ROUNDS = 8
 SINGLE_ABOVE = 1e-9
 # Directions whose gain is below this share of what may be left are not multiplied further.
 LOCK = 0.1
-# Columns that a sparse product takes at a time in single precision: 18,820 texts times 19 columns
-# and back takes 17.6 ms, times 20 columns 13.6. What fills them up has at least this share of the
-# gain that is asked of a direction.
-LANES, ROUNDING = 4, 0.01
+# What fills up the lanes of a product has at least this share of the gain asked of a direction.
+ROUNDING = 0.01
 # Gain of a whole round over the gain of one EM step, before a round has been seen.
 FIRST_RATIO = 3.0
 # Loss of orthogonality beyond which a new block is projected a second time.

@@ -1,8 +1,9 @@
 """Products of a sparse array with thin dense ones, its rows shared between threads.
 
 A row of M B is a sum over the entries of a row of M, in their order, so that shares of rows have
-the digits of the whole. M' Z is a sum over rows: it is taken over parts of these that are the
-same for any number of threads, and added up in their order.
+the digits of the whole. M' Z is a sum over rows: of a thin Z it is taken over parts of these that
+are the same for any number of threads, and added up in their order; of a wider one threads share
+the columns, few at a time, whose sums stay in the cache.
 """
 
 from itertools import pairwise
@@ -23,6 +24,12 @@ SHARED_FROM = 2**18
 LEAST_ENTRIES = 4
 # Columns from which a product is shared: with fewer it waits for memory, which threads share.
 LEAST_COLUMNS = 4
+# Bytes of a row of Z from which columns are shared, and of the columns that are taken at a time
+# (18,820 texts, two threads: 30 columns in double precision 11 ms to 7, 150 columns 82 to 36).
+WIDE_ROW, NARROW_ROW = 192, 128
+# Columns that a product takes at a time: in single precision 18,820 texts times 19 columns and back
+# take 17.6 ms, times 20 columns 13.6.
+LANES = 4
 
 
 class SparseProducts:
@@ -55,6 +62,8 @@ class SparseProducts:
         return out
 
     def _summed(self, Z):
+        if len(self._summands) > 1 and Z.shape[1] * Z.itemsize >= WIDE_ROW:
+            return self._by_columns(Z)
         wide = self._whole.nnz < SUMS * LEAST_ENTRIES * self._whole.shape[1]
         if len(self._summands) == 1 or wide or Z.shape[1] < LEAST_COLUMNS:
             return self._whole.T @ Z
@@ -65,6 +74,23 @@ class SparseProducts:
         for other in sums:
             total += other
         return total
+
+    def _by_columns(self, Z):
+        out = np.empty((self._whole.shape[1], Z.shape[1]), dtype=Z.dtype)
+
+        def place(columns):
+            out[:, columns] = self._whole.T @ np.ascontiguousarray(Z[:, columns])
+
+        groups = _narrow(Z.shape[1], NARROW_ROW // Z.itemsize)
+        for _ in in_order(place, groups, self._whole.nnz * Z.shape[1]):
+            pass
+        return out
+
+
+def _narrow(count, most):
+    """Slices of at most so many columns, about as many in each and in whole lanes."""
+    width = LANES * -(-count // (LANES * -(-count // most)))
+    return [slice(start, start + width) for start in range(0, count, width)]
 
 
 def _parted(M, count, part_of):
