@@ -26,9 +26,9 @@ from gnomon.models.strength.left_out import MOST_JUDGING, finds_classes, judging
 
 # Labelled rows that a head learns from: some hundred coefficients are certain long before.
 MOST_TAUGHT = 5000
-# Inverse penalty of a head, on coordinates whose mean squared length is one. A head is no surer than
-# rows left out allow, so that it matters little: log loss on rows not seen is .625, .623 with 10 and
-# .625 with 1000 (benchmarks/calibration.py --heads).
+# Inverse penalty of a head, on coordinates whose mean squared length is one. Rows left out say how
+# sure it may be, so that this matters little: log loss on rows not seen is .625, with 10 it is .623
+# and with 1000 .625 (benchmarks/calibration.py --heads).
 HEAD_C = 100.0
 # The same for content smoothed over links, which has hundreds of columns that say much the same:
 # from all of them alike to the few that part classes. Their mean has a log loss of 1.02 on two
