@@ -280,6 +280,18 @@ def test_a_choice_before_stays_unless_another_is_clearly_better(rng):
     assert all(kept in (s, free) for s, kept in held.items())
 
 
+@pytest.mark.parametrize("best", [0, 1])
+@pytest.mark.parametrize(("behind", "stays"), [(1.9, True), (2.1, False)])
+def test_what_clearly_better_means_is_in_errors_of_the_difference(best, behind, stays):
+    """Also against the map without supervision, which losses are relative to: it has no error."""
+    candidates = [Candidate(5, s) for s in (0.0, 0.5, 0.9)]
+    criterion = np.array([5.0, 5.0, 3 + 0.1 * behind])
+    criterion[best] = 3.0
+    contest = SimpleNamespace(candidates=candidates, before=candidates[2])
+    found = choices._least(contest, criterion, np.array([0.0, 0.1, 0.1]))
+    assert found == (2 if stays else best)
+
+
 def test_the_evidence_of_trials_is_in_standard_errors_of_guesses(monkeypatch):
     """Three of four rows are found where a guess finds two, give or take one."""
     lost = [np.array([0, 1]), np.array([2, 3])]

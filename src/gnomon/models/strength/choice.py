@@ -308,7 +308,9 @@ def _least(contest, criterion, error) -> int:
     if contest.before not in contest.candidates:
         return best
     before = contest.candidates.index(contest.before)
-    return before if criterion[before] <= criterion[best] + RULE.reluctance * error[best] else best
+    # Losses are relative to s = 0, which has no error of its own.
+    apart = error[best] or error[before]
+    return before if criterion[before] <= criterion[best] + RULE.reluctance * apart else best
 
 
 def left_out_evidence(fits: Completions, labelled: Labelled) -> float:
