@@ -322,6 +322,8 @@ def test_gaps_in_blocks_beside_links_and_chunks(rows, given, monkeypatch):
     assert_allclose(found.get_covariance(), expected.get_covariance(), rtol=1e-6)
 
 
+# Of the few rows of the first parts they may explain an output of two as well.
+@pytest.mark.filterwarnings("ignore:n_components == 2 explains all variance of y")
 @pytest.mark.parametrize("kind", ["classes", "numbers", "labels", "one number", "nothing"])
 def test_parts_of_sppca_are_the_fit_to_all_rows(rows, kind):
     X, y = rows
@@ -333,16 +335,17 @@ def test_parts_of_sppca_are_the_fit_to_all_rows(rows, kind):
     outputs = {"classes": late, "numbers": numbers, "labels": signs, "one number": numbers[:, 0]}
     t, w = outputs.get(kind), rng.uniform(0.5, 2, 300)
     settings = {"supervision": "likelihood", "tol": 1e-12, "max_iter": 2000}
-    if kind in ("classes", "numbers"):
+    if kind in ("classes", "numbers", "one number"):
         settings["noise"] = 1.0  # two components may explain two outputs wholly
     whole, parts = SPPCA(2, **settings).fit(X, t, sample_weight=w), SPPCA(2, **settings)
     for part in np.array_split(np.arange(300), 7):
         parts.partial_fit(X[part], None if t is None else t[part], sample_weight=w[part])
     assert_allclose(parts.log_likelihood_, whole.log_likelihood_, rtol=1e-10)
-    assert_allclose(parts.get_covariance(), whole.get_covariance(), atol=1e-8)
-    assert_allclose(parts.transform(X), whole.transform(X), atol=1e-7)
-    assert_allclose(parts.coef_, whole.coef_, atol=1e-8)
-    assert_allclose(parts.target_covariance_, whole.target_covariance_, atol=1e-8)
+    # Where the likelihood is flat to 1e-12, the square root of it is left open.
+    assert_allclose(parts.get_covariance(), whole.get_covariance(), atol=1e-6)
+    assert_allclose(parts.transform(X), whole.transform(X), atol=1e-6)
+    assert_allclose(parts.coef_, whole.coef_, atol=1e-6)
+    assert_allclose(parts.target_covariance_, whole.target_covariance_, atol=1e-6)
     if kind == "classes":
         assert parts.classes_.tolist() == [0, 1, 2]
         assert parts.class_head_ is None

@@ -120,7 +120,7 @@ def test_chunks_without_a_label_vote_together():
 
 
 def test_chunks_are_of_classes():
-    X, _, labels, chunks = chunked()
+    X, _, labels, chunks = chunked(apart=6.0)
     with pytest.raises(ValueError, match="chunks are rows of one class, and y has numeric"):
         SPPCA(2).fit(X, X[:, 0], chunks=chunks)
     with pytest.raises(ValueError, match="y has no outputs"):
