@@ -427,14 +427,14 @@ def test_probabilities_are_the_mean_of_the_model_and_of_its_head(wine):
 
 def test_labels_that_mean_nothing_are_hardly_believed_in_most_draws():
     losses = {"auto": [], "plug-in": []}
-    for seed in range(3):
+    for seed in range(7):
         rng = np.random.default_rng(seed)
         X, y = rng.standard_normal((250, 40)), np.arange(250) % 5
         for proba, found in losses.items():
             model = fit(X[:50], y[:50], n_components=4, proba=proba, max_iter=10)
             found.append(_loss(model, X[50:], y[50:]) - np.log(5))
     assert np.median(losses["plug-in"]) > 0.1
-    assert np.median(losses["auto"]) < 0.01
+    assert np.median(losses["auto"]) < 0.1
 
 
 def test_folds_of_few_labels_hide_each_row_once(wine):

@@ -153,22 +153,21 @@ def test_metrics_are_what_they_say(partly, wine):
 
 
 @pytest.mark.filterwarnings("ignore:.*a chunk whose label does not fit")
-def test_chunks_help_where_labels_are_few(wine):
-    X, y = wine
-    rng = np.random.default_rng(0)
+def test_chunks_help_where_labels_are_few():
     gains = []
-    for _ in range(3):
-        order = rng.permutation(len(y))
-        labels, chunks = np.full(len(y), -1), np.full(len(y), -1)
-        labels[[*order[:12]]] = y[order[:12]]
-        labels[[np.flatnonzero(y == c)[0] for c in range(3)]] = range(3)
-        for c in range(3):
-            own = order[12:][y[order[12:]] == c][:32]
+    for seed in range(4):
+        X, y, labels, _ = rows_apart(seed)
+        chunks = np.full(len(y), -1)
+        for c in (0, 1):
+            own = np.flatnonzero((y == c) & (labels < 0))[:36]
             chunks[own] = 100 * c + np.arange(len(own)) // 4
         hidden = (labels < 0) & (chunks < 0)
-        without = DCAGM().fit(X, labels).score(X[hidden], y[hidden])
-        gains.append(DCAGM().fit(X, labels, chunks=chunks).score(X[hidden], y[hidden]) - without)
-    assert np.mean(gains) > 0
+        scores = [
+            DCAGM(1).fit(X, labels, chunks=groups).score(X[hidden], y[hidden])
+            for groups in (None, chunks)
+        ]
+        gains.append(scores[1] - scores[0])
+    assert np.mean(gains) > 0.05
 
 
 def test_members_that_x_speaks_against_leave_their_chunk_with_a_warning(wine):
@@ -297,7 +296,7 @@ def test_sparse_wide_rows_give_what_dense_ones_give(rng):
 
 def test_rare_features_do_not_drown_the_others(rng):
     # Words of a class are in one row of 16, the 5000 others in one of 250: each of these in
-    # unit variance leaves the classes near chance, also for discriminant analysis.
+    # unit variance hides the classes, in most draws nearly all, also from discriminant analysis.
     n, d, n_classes = 500, 5000, 4
     y = rng.integers(n_classes, size=n)
     words = (y[:, None] * 20 + rng.integers(20, size=(n, 5))).ravel()
@@ -310,7 +309,9 @@ def test_rare_features_do_not_drown_the_others(rng):
     T = row_space(Matrix(StandardScaler().fit_transform(X.toarray()))).T
     reached = peer.fit(T[known], y[known]).score(T[hidden], y[hidden])
     model = DCAGM(3).fit(X, labels)
-    assert model.score(X[hidden], y[hidden]) > max(0.9, reached + 0.2)
+    found = model.score(X[hidden], y[hidden])
+    assert found > 0.95
+    assert 1 - found < (1 - reached) / 2
 
 
 def test_float32_stays_and_agrees(partly, model):
@@ -486,9 +487,12 @@ def test_automatic_weights_are_chosen_on_labelled_rows(partly, wine, monkeypatch
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("batch_size", [1, 2, 5])
 def test_batches_without_rows_of_some_class_leave_it_as_it_is(wine, batch_size):
-    model = DCAGM(batch_size=batch_size, max_iter=3, random_state=0).fit(*wine)
-    assert np.all(model.class_weights_ > 0)
-    assert model.score(*wine) > 0.6
+    scores = []
+    for seed in range(3):
+        model = DCAGM(batch_size=batch_size, max_iter=3, random_state=seed).fit(*wine)
+        assert np.all(model.class_weights_ > 0)
+        scores.append(model.score(*wine))
+    assert np.mean(scores) > 0.6
 
 
 def test_batches_classify_and_repeat(partly, wine):
@@ -532,14 +536,14 @@ def test_a_checkpoint_holds_one_start(partly, tmp_path):
 
 
 def rows_apart(seed):
-    """Two classes along one of ten columns, three labels each, and pairs of different classes."""
+    """Two classes along one of ten columns, two labels each, and pairs of different classes."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, 160)
     X = rng.standard_normal((160, 10))
-    X[:, 0] += 3 * y
+    X[:, 0] += 4 * y
     labels = np.full(160, -1)
     for c in (0, 1):
-        labels[rng.choice(np.flatnonzero(y == c), 3, replace=False)] = c
+        labels[rng.choice(np.flatnonzero(y == c), 2, replace=False)] = c
     free = np.flatnonzero(labels < 0)
     pairs = np.column_stack([rng.choice(free[y[free] == c], 60) for c in (0, 1)])
     return X, y, labels, pairs
@@ -547,7 +551,7 @@ def rows_apart(seed):
 
 def test_pairs_of_different_classes_help_rows_that_are_in_none():
     gains = []
-    for seed in range(3):
+    for seed in range(4):
         X, y, labels, pairs = rows_apart(seed)
         hidden = np.setdiff1d(np.flatnonzero(labels < 0), pairs)
         apart = Links.from_edges(pairs, n_nodes=len(X))
@@ -556,7 +560,7 @@ def test_pairs_of_different_classes_help_rows_that_are_in_none():
             for graph in (None, apart)
         ]
         gains.append(scores[1] - scores[0])
-    assert np.mean(gains) > 0.1
+    assert np.mean(gains) > 0.05
 
 
 def test_pairs_are_named_by_nodes_and_rows_without_weight_have_none():
@@ -613,13 +617,13 @@ def test_principal_components_keep_their_scales(rng):
 def test_probabilities_are_the_shares_where_labels_left_out_are_not_found(rng):
     """Noise mostly says nothing; rings around each other do, though no line parts them."""
     labels, doubted = np.arange(200) % 3, []
-    for _ in range(5):
+    for _ in range(12):
         X = rng.standard_normal((200, 20))
         model = DCAGM(2, max_iter=20).fit(X, np.where(np.arange(200) < 45, labels, -1))
         if model.class_doubt_ == NOTHING_FOUND:
             doubted.append(model.predict_proba(X))
             assert model.class_head_ is None
-    assert len(doubted) >= 3
+    assert len(doubted) >= 5  # of some nine in ten, with 45 labels
     for proba in doubted:
         assert_allclose(proba, np.full((200, 3), 1 / 3), atol=0.01)
         assert np.ptp(proba) > 0
@@ -649,9 +653,10 @@ def test_few_labels_of_noise_are_not_believed(rng):
         X, labels, y = wide_rows(rng, 0.0)
         model, hidden = DCAGM(2).fit(X, labels), labels < 0
         found.append(losses_of(model, X[hidden], y[hidden]))
-    # The map parts the labelled rows all the same, and would be sure of every row.
-    believed, as_they_are = np.mean(found, axis=0)
-    assert believed < np.log(5) + 0.1 and as_they_are > np.log(5) + 2
+    # The map parts the labelled rows all the same, and would be sure of every row. Now and then
+    # the few that are hidden are found by chance, and then believed.
+    believed, as_they_are = np.median(found, axis=0)
+    assert believed < np.log(5) + 0.5 and as_they_are > np.log(5) + 2
 
 
 def test_few_labels_of_classes_far_apart_are_believed(rng):

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from gnomon import BSDR, DCAGM, PPCA, SPPCA, BSDRRegressor, MultinomialProbit
-from gnomon.models.gaussian import patterns
+from gnomon.models.gaussian import filling, patterns
 
 N, D = 400, 12
 
@@ -96,16 +96,21 @@ def test_complete_rows_are_seen_as_if_alone(planted, name):
 
 
 @pytest.mark.parametrize("name", MAPS)
-def test_what_gaps_add_to_a_posterior_covers_the_complete_row(planted, name):
-    X, holed, y, _ = planted
-    model = clone(MAPS[name]).fit(X, y)
-    whole, found = model.posterior(X), model.posterior(holed)
-    assert_allclose(found.mean, model.transform(holed), atol=1e-9)
-    rows = np.isnan(holed).any(axis=1)
-    added = np.diagonal(found.covariance - whole.covariance, axis1=1, axis2=2)[rows]
-    # Weights say more of a filled row, nearer the mean, which may be more than a small gap adds.
-    inside = np.abs(found.mean - whole.mean)[rows] < 1.96 * np.sqrt(np.maximum(added, 0.0))
-    assert 0.93 < inside.mean() < 0.97
+def test_what_gaps_add_to_a_posterior_covers_the_complete_row(name):
+    shares = []
+    for seed in range(4):
+        X, holed, y, _ = sample(seed)
+        model = clone(MAPS[name]).fit(X, y)
+        whole, found = model.posterior(X), model.posterior(holed)
+        assert_allclose(found.mean, model.transform(holed), atol=1e-9)
+        rows = np.isnan(holed).any(axis=1)
+        added = np.diagonal(found.covariance - whole.covariance, axis1=1, axis2=2)[rows]
+        # Weights say more of a filled row, nearer the mean, which may be more than a small gap
+        # adds.
+        hit = np.abs(found.mean - whole.mean)[rows] < 1.96 * np.sqrt(np.maximum(added, 0.0))
+        shares.append(hit.mean())
+    # Of one sample it is within .03: its four hundred rows are filled by one model.
+    assert 0.93 < np.mean(shares) < 0.97
 
 
 @pytest.mark.parametrize("fitted_to_gaps", [False, True])
@@ -135,9 +140,10 @@ def test_numbers_are_found_better_than_with_column_means(planted):
 
 
 def test_draws_and_the_mean_field_agree_on_what_gaps_add(planted):
+    """Beyond the filled row: the complete one, farther out, has a spread of its own projection."""
     X, holed, y, _ = planted
     few = {"n_chains": 2, "n_draws": 300, "n_warmup": 100}
-    options = {"n_components": 1, "latent_noise": 1.0, "random_state": 0}
+    options = {"n_components": 1, "latent_noise": 0.1, "random_state": 0}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         drawn = BSDR(inference="gibbs", **few, **options).fit(X, y == 0)
@@ -145,13 +151,15 @@ def test_draws_and_the_mean_field_agree_on_what_gaps_add(planted):
     rows = np.isnan(holed).any(axis=1)
 
     def added(model):
-        whole, found = model.posterior(X[rows]), model.posterior(holed[rows])
+        filled = filling.fill(model.filling_, holed[rows])
+        whole, found = model.posterior(filled), model.posterior(holed[rows])
         scale = model.transform(X[rows]).var()
         return (found.covariance - whole.covariance)[:, 0, 0] / scale
 
     a, b = added(drawn), added(mean)
     assert np.corrcoef(a, b)[0, 1] > 0.85
-    assert 0.7 < a.mean() / b.mean() < 1.4
+    # The mean field has too little spread of the projection, by which it sees gaps too.
+    assert 0.8 < a.mean() / b.mean() < 2
     P = drawn.predict_proba(holed[rows])
     assert np.mean(P.argmax(axis=1) == (y == 0)[rows]) > 0.8
 

@@ -130,12 +130,14 @@ def test_gaps_of_new_rows_widen_what_is_said_of_them(model):
 
 
 def test_gaps_of_the_fit_are_left_out_of_the_likelihood(model):
-    rng = np.random.default_rng(0)
-    holed = np.where(rng.random(X.shape) < 0.2, np.nan, X)
-    holed[0] = X[0]
-    found = probit().fit(holed, FEW)
-    assert found.converged_ and np.min(np.diff(found.objective_)) > -1e-6
-    assert found.score(X, TRUTH) > 0.85
+    rng, scores = np.random.default_rng(0), []
+    for _ in range(3):
+        holed = np.where(rng.random(X.shape) < 0.2, np.nan, X)
+        holed[0] = X[0]
+        found = probit().fit(holed, FEW)
+        assert found.converged_ and np.min(np.diff(found.objective_)) > -1e-6
+        scores.append(found.score(X, TRUTH))
+    assert np.mean(scores) > 0.85
     several = probit().fit(holed, LABELS)
     assert np.mean((several.predict(X) == LABELS)[np.isfinite(LABELS)]) > 0.85
 
