@@ -68,6 +68,7 @@ def test_a_comparison_keeps_whole_trials_only(rows):
     result = gnomon.compare(X, y, models=models, n_components=1, cv=2)
     assert result.stopped == "interrupted"
     assert {outcome.model for outcome in result.outcomes} == {"PCA"}
+    assert result.skipped["BSDR"] == "not tried before the end"
 
 
 def test_a_comparison_with_nothing_done_is_left(rows):

@@ -3,6 +3,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.datasets import load_digits
+from sklearn.exceptions import NotFittedError
 from sklearn.manifold import trustworthiness
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -171,3 +172,11 @@ def test_few_rows_have_a_perplexity_that_they_can_have(rng, monkeypatch):
     for n in (10, 40, 1000):
         neighbour_layout._laid_out(rng.normal(size=(n, 3)), 30)
     assert asked == [3.0, 5.0, 30]
+
+
+def test_a_fit_that_fails_leaves_no_layout_of_other_rows(rng):
+    layout = NeighbourLayout().fit(rng.normal(size=(30, 4)))
+    with pytest.raises(ValueError, match="squares leave the range of numbers; rescale X"):
+        layout.fit(1e170 * rng.normal(size=(30, 3)))
+    with pytest.raises(NotFittedError):
+        layout.transform(rng.normal(size=(5, 4)))

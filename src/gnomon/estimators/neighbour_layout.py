@@ -15,9 +15,11 @@ from gnomon.estimators._door import (
     by_rows,
     check_integer,
     check_real,
+    forget_fit,
     repeatable,
 )
 from gnomon.estimators.links import NEIGHBOURS
+from gnomon.exceptions import NumericalError
 from gnomon.typing import OutputsLike, RowsLike, SeedLike
 
 # What the plane of a picture shows: two axes of the map, or all of them by their neighbours.
@@ -106,6 +108,10 @@ class NeighbourLayout(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.max_rows = max_rows
         self.random_state = random_state
 
+    def __sklearn_is_fitted__(self):
+        """Whether a fit came to its end."""
+        return hasattr(self, "positions_")
+
     def fit(self, X: RowsLike, y: OutputsLike = None) -> Self:
         """Lay out the rows of a map.
 
@@ -123,7 +129,9 @@ class NeighbourLayout(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """
         perplexity = check_real("perplexity", self.perplexity, low=1.0)
         most = check_integer("max_rows", self.max_rows, low=FEWEST)
+        forget_fit(self)
         X = validate_data(self, X, dtype=float, ensure_min_samples=2)
+        _refuse_large(X)
         rows = np.unique(X, axis=0)
         if len(rows) > most:
             chosen = repeatable(self.random_state).choice(len(rows), most, replace=False)
@@ -186,6 +194,15 @@ class NeighbourLayout(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         weights[distances[:, 0] == 0, 1:] = 0.0
         weights /= weights.sum(axis=1, keepdims=True)
         return np.einsum("nk,nkj->nj", weights, self.positions_[at])
+
+
+def _refuse_large(X):
+    """Raise where distances of rows, which are sums of squares, would not be numbers."""
+    with np.errstate(over="ignore"):
+        if not np.isfinite(np.sum(np.square(2 * X.max(axis=0)) + np.square(2 * X.min(axis=0)))):
+            raise NumericalError(
+                "X has entries whose squares leave the range of numbers; rescale X"
+            )
 
 
 def _laid_out(rows, perplexity):

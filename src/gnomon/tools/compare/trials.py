@@ -253,7 +253,7 @@ def score_candidates(problem: Problem, models, n_components, settings: Settings)
     sizes = [check_integer("n_components", size, low=1) for size in sizes]
     planned = _trials(problem, candidates, sizes, splits, settings.seed)
     outcomes, stopped = run_trials(problem, planned, evaluator, settings)
-    skipped |= _too_slow(candidates, outcomes, skipped)
+    skipped |= _without_outcome(candidates, outcomes, skipped, stopped)
     return Scored(candidates, skipped, evaluator, splits, outcomes, stopped)
 
 
@@ -278,7 +278,7 @@ def _trials(problem, candidates, sizes, splits, seed):
     return planned
 
 
-def _too_slow(candidates, outcomes, skipped):
+def _without_outcome(candidates, outcomes, skipped, stopped):
     """Why candidates have no outcome, or but one where the others have more."""
     splits_of = defaultdict(set)
     for outcome in outcomes:
@@ -286,7 +286,8 @@ def _too_slow(candidates, outcomes, skipped):
             splits_of[outcome.model].add(outcome.split)
     most = max(map(len, splits_of.values()), default=0)
     late = [c.name for c in candidates if len(splits_of[c.name]) < max(1, min(most, 2))]
-    return {name: "too slow for the time limit" for name in late if name not in skipped}
+    reason = "not tried before the end" if stopped == INTERRUPTED else "too slow for the time limit"
+    return {name: reason for name in late if name not in skipped}
 
 
 class Runs(NamedTuple):
