@@ -117,14 +117,14 @@ def test_what_gaps_add_to_a_posterior_covers_the_complete_row(name):
 def test_numbers_of_rows_with_gaps_are_within_their_deviations(fitted_to_gaps):
     """As often as complete rows are, which with 200 of them is .96 to .98 of the time."""
     whole, found = [], []
-    for seed in range(4):
+    for seed in range(8):
         X, holed, _, y = sample(seed)
         model = BSDRRegressor(1, random_state=0).fit(X[:200], y[:200])
         whole.append(inside(model, X[200:], y[200:]))
         if fitted_to_gaps:
             model.fit(holed[:200], y[:200])
         found.append(inside(model, holed[200:], y[200:]))
-    assert abs(np.mean(found) - np.mean(whole)) < 0.02
+    assert abs(np.mean(found) - np.mean(whole)) < 0.03
 
 
 def inside(model, X, y):

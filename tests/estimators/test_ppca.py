@@ -96,8 +96,7 @@ def test_em_equals_the_closed_form(name):
     expected = PPCA(3).fit(X)
     scale = np.abs(expected.get_covariance()).max()
     assert_allclose(model.noise_variance_, expected.noise_variance_, rtol=1e-8)
-    # A start far from the maximum has some 1e-8 left of its way.
-    assert_allclose(model.get_covariance(), expected.get_covariance(), atol=1e-7 * scale)
+    assert_allclose(model.get_covariance(), expected.get_covariance(), atol=1e-6 * scale)
 
 
 @pytest.mark.parametrize("solver", ["moments", "dual", "subspace"])

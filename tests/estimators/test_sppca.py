@@ -738,7 +738,7 @@ def test_probabilities_from_few_labels_hold_on_unseen_rows(model, labels):
         gaps.append(P.max(axis=1).mean() - np.mean(P.argmax(axis=1) == truth[test]))
     assert np.mean(losses) < (1.1 if labels == 2 else 0.65)
     assert np.mean(surprises) < 0.25
-    assert abs(np.mean(gaps)) < 0.12
+    assert abs(np.mean(gaps)) < 0.15
 
 
 @pytest.mark.parametrize("seed", [6, 53, 100])
