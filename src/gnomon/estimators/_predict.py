@@ -286,7 +286,8 @@ class PredictsOutputs:
     def _teach_head(self, fitted, labels, coordinates, weights=None):
         """The head on the widest map, None where labels left out are not found at all.
 
-        ``coordinates(rows, wide)`` places labelled rows on it; the head is one of X, or of F.
+        ``coordinates(rows, wide, outputs)`` places labelled rows on it and says what the model
+        predicts of them; the head is one of X, or of F.
         Where links are used it sees all that is smoothed over them.
         """
         self.class_head_ = None
@@ -302,8 +303,7 @@ class PredictsOutputs:
         linked = linked and self.supervision_ != "likelihood"
         wide = fitted.projection if fitted.wide is None else fitted.wide
         wide, outputs = np.eye(len(wide)) if linked else wide, fitted.outputs
-        placed = coordinates(rows, np.hstack([wide, outputs.coef]))
-        Z, mean = np.split(placed, [wide.shape[1]], axis=1)
+        Z, mean = coordinates(rows, wide, outputs.coef)
         head = (fit_linked_head if linked else fit_map_head)(Z, labels[rows], weights)
         if outputs.left_out_loss is not None and not linked:
             mean = mean + outputs.offset

@@ -510,8 +510,9 @@ class KernelSPPCA(
     def _keep_head(self, features, fitted, F, problem):
         """The head in terms of the kernel with the landmarks."""
 
-        def coordinates(rows, wide):
-            return F.rows(rows) @ wide
+        def coordinates(rows, wide, outputs):
+            own = F.rows(rows)
+            return own @ wide, own @ outputs
 
         self._teach_head(fitted, problem.labels, coordinates, problem.weights)
         if self.class_head_ is not None:

@@ -788,11 +788,13 @@ class SPPCA(ChoosesSize, TakesLinks, PredictsOutputs, IterativeFit, LinearGaussi
             self._keep_head(problem, fitted)
 
     def _keep_head(self, problem, fitted):
-        def coordinates(rows, wide):
+        def coordinates(rows, wide, outputs):
             X = take_rows(problem.X, rows)
             if has_gaps(X):
-                return self._placed(X, wide)[1]
-            return as_data(X).less_mean(fitted.mean) @ wide
+                placed = self._placed(X, np.hstack([wide, outputs]))[1]
+                return np.split(placed, [wide.shape[1]], axis=1)
+            X = as_data(X).less_mean(fitted.mean)
+            return X @ wide, X @ outputs
 
         self._teach_head(fitted, problem.labels, coordinates, problem.weights)
 

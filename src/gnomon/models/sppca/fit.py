@@ -314,13 +314,13 @@ def from_likelihood(mean, state: State, energy_scale) -> SppcaFit:
     M = Cholesky(sigma2 * np.eye(W.shape[1]) + W.T @ W)
     covariance = sigma2 * M.solve(np.eye(W.shape[1]))
     weights = mixed(W, covariance / sigma2)
-    squares, squares_y = np.sum(W**2, axis=0), np.sum(W_y**2, axis=0)
+    squares, squares_y = np.einsum("dq,dq->q", W, W), np.sum(W_y**2, axis=0)
     lengths = np.sqrt(squares + sigma2 * np.sum(W_y**2 / sigma2_y[:, None], axis=0))
     stretch = lengths if energy_scale else np.ones(W.shape[1])
     return SppcaFit(
         mean,
         state,
-        weights * stretch,
+        weights * stretch if energy_scale else weights,
         1 / np.where(stretch > 0, stretch, 1.0),
         covariance,
         Prediction(weights @ W_y.T, mean_y, W_y @ covariance @ W_y.T + np.diag(sigma2_y)),
