@@ -34,7 +34,7 @@ from gnomon.models.bsdr.outputs import ClassOutputs
     [
         BSDR(max_iter=3, n_init=1),
         BSDR(n_components="auto", max_iter=3, n_init=1),
-        BSDR(solver="paper", max_iter=10),
+        BSDR(solver="paper", max_iter=30),
         BSDR(inference="gibbs", n_chains=1, n_draws=4, n_warmup=1, max_iter=3, n_init=1),
     ]
 )

@@ -161,7 +161,7 @@ def test_the_planted_number_is_found_in_nearly_all_relational_samples():
     assert right >= 19
 
 
-def test_with_gaps_the_planted_number_is_found_and_the_bound_never_falls():
+def test_with_gaps_the_planted_number_is_mostly_found_and_the_bound_never_falls():
     right = 0
     for seed in range(20):
         X, q, R, rng = relational_rows(seed)
@@ -170,7 +170,6 @@ def test_with_gaps_the_planted_number_is_found_and_the_bound_never_falls():
         run = bayesian.maximise_with_gaps(rows, 11, iterate, max_iter=200, tol=1e-8)
         assert run.converged and np.diff(run.objective).min() > -1e-8
         right += np.sum(run.state.evidence.variances > 0) == q
-    # A direction may be drawn with hardly any variance.
     assert right >= 18
 
 
