@@ -11,7 +11,7 @@ from scipy import io, sparse
 from sklearn.datasets import dump_svmlight_file
 
 pa = pytest.importorskip("pyarrow")
-from pyarrow import parquet
+from pyarrow import feather, parquet
 
 from gnomon.exceptions import TableError
 from gnomon.tools import growth, tables
@@ -288,6 +288,12 @@ def packed(folder, name):
     elif name.endswith("parquet"):
         table = pa.table({f"x{j}": column for j, column in enumerate(np.zeros((4, 10**5)))})
         parquet.write_table(table, folder / name)
+    elif name.endswith("feather"):
+        table = pa.table({f"x{j}": column for j, column in enumerate(np.zeros((4, 10**5)))})
+        feather.write_feather(table, folder / name, compression="zstd")
+    elif name.endswith("pq"):
+        repeated = pa.array(["x" * 10**4] * 400)
+        parquet.write_table(pa.table({"a": np.arange(400.0), "b": repeated}), folder / name)
     elif name.endswith("xlsx"):
         with zipfile.ZipFile(folder / name, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("xl/worksheets/sheet1.xml", bytes(4 * 10**6))
@@ -297,7 +303,8 @@ def packed(folder, name):
 
 
 @pytest.mark.parametrize(
-    "name", ["t.npz", "t.parquet", "t.xlsx", "t.svm.gz", "t.mtx.gz", "t.csv.gz"]
+    "name",
+    ["t.npz", "t.parquet", "t.pq", "t.feather", "t.xlsx", "t.svm.gz", "t.mtx.gz", "t.csv.gz"],
 )
 def test_a_bomb_is_not_opened(tmp_path, monkeypatch, name):
     if name.endswith("xlsx"):
@@ -308,7 +315,9 @@ def test_a_bomb_is_not_opened(tmp_path, monkeypatch, name):
         open_table(path)
 
 
-@pytest.mark.parametrize("name", ["t.npz", "t.parquet", "t.svm.gz", "t.csv.gz"])
+@pytest.mark.parametrize(
+    "name", ["t.npz", "t.parquet", "t.pq", "t.feather", "t.svm.gz", "t.csv.gz"]
+)
 def test_what_shrinks_well_is_read_if_it_is_small_or_asked_for(tmp_path, monkeypatch, name):
     path = packed(tmp_path, name)
     small = open_table(path)

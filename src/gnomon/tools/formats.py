@@ -12,6 +12,7 @@ import zipfile
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from scipy import sparse
 
 from gnomon.exceptions import TableError, how_to_install
@@ -31,6 +32,8 @@ from gnomon.tools.tables import (
 HARMLESS_SIDE = 10**6
 # Bytes of a number in memory.
 NUMBER_BYTES = 8
+# A feather file of the first version, which knows no compression, begins so.
+UNPACKED = b"FEA1"
 # HDF5 is given so many seconds of work, and one more for so many bytes: what it reads there takes
 # milliseconds and megabytes a second, and some damaged files keep it for ever. Where the system
 # counts no work, so many times as long by the clock, for a busy machine.
@@ -49,7 +52,7 @@ def read_format(path, suffix, asked: tables.Reading, note) -> tables.Table:
     if suffix in (".parquet", ".pq"):
         return _parquet(path, asked.max_growth)
     if suffix in (".feather", ".arrow"):
-        return _feather(path)
+        return _feather(path, asked.max_growth)
     if suffix in WORKBOOKS:
         return from_arrow(path, _sheet(path, asked, note))
     matrix, columns, features = _matrix(path, suffix, asked.max_growth)
@@ -75,14 +78,42 @@ def _parquet(path, max_growth):
     cells = sum(group.num_rows for group in groups) * len(file.schema_arrow)
     size = max(sum(group.total_byte_size for group in groups), NUMBER_BYTES * cells)
     check_growth(path, size, max_growth)
+    texts = [f.name for f in file.schema_arrow if tables.column_kind(f) == "text"]
+    size = max(size, explained(path, lambda: _bytes_of_texts(path, texts, max_growth)))
+    check_growth(path, size, max_growth)
     if size <= tables.STREAM_ABOVE:
         return from_arrow(path, explained(path, file.read))
     return stream(path, file.schema_arrow, lambda: file.iter_batches(batch_size=tables.BATCH_ROWS))
 
 
-def _feather(path):
-    from pyarrow import feather, ipc
+def _bytes_of_texts(path, names, max_growth):
+    """Bytes of the texts of a parquet file, equal ones read once, or more than are allowed."""
+    from pyarrow import parquet
 
+    if not names:
+        return 0
+    most, size = most_bytes(path, max_growth), 0
+    batches = parquet.ParquetFile(path, read_dictionary=names).iter_batches(columns=names)
+    while size <= most and (batch := next(batches, None)) is not None:
+        size += sum(map(_length_of_texts, batch.columns))
+    return size
+
+
+def _length_of_texts(column):
+    if not pa.types.is_dictionary(column.type):
+        return column.nbytes
+    return pc.sum(pc.binary_length(column.dictionary).take(column.indices)).as_py() or 0
+
+
+def _feather(path, max_growth):
+    from pyarrow import dataset, feather, ipc
+
+    with path.open("rb") as start:
+        packs = start.read(len(UNPACKED)) != UNPACKED
+    if packs:
+        file = explained(path, lambda: dataset.dataset(path, format="feather"))
+        cells = explained(path, file.count_rows) * len(file.schema)
+        check_growth(path, NUMBER_BYTES * cells, max_growth)
     if path.stat().st_size <= tables.STREAM_ABOVE:
         return from_arrow(path, explained(path, lambda: feather.read_table(path)))
     file = explained(path, lambda: ipc.open_file(pa.memory_map(str(path))))
