@@ -737,6 +737,11 @@ def test_the_code_of_a_linked_model_makes_its_coordinates(tmp_path, text, rng):
     edges = text("from,to\n" + "".join(f"n{i},n{i + 2}\n" for i in range(28)), "edges.csv")
     run("fit", path, "--id", "node", "--links", edges, "-k", "1", "--out", tmp_path / "o")
     check_snippet(tmp_path / "o", 1)
+    alone = "# Each row alone: gnomon transform with --links"
+    for links, told in (("--links", edges), True), ((), False):
+        report = ("report", tmp_path / "o" / "model.gnomon", path, *links)
+        run(*report, "--out", tmp_path / "r.html")
+        assert (alone in (tmp_path / "r.html").read_text()) == told
 
 
 @pytest.mark.one_sample(SEEDS_ELSEWHERE)

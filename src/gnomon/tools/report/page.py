@@ -209,13 +209,20 @@ def python_code(subject) -> str:
     path = str(subject.table.path)
     if subject.model_path is not None and not subject.table.options:
         load = f"model = gnomon.load({str(subject.model_path)!r})\n"
-        placed = _layout_code(subject)
-        return f"import gnomon\n\n{load}Z = model.transform({path!r})\n{placed}"
+        alone, placed = _of_rows_alone(subject), _layout_code(subject)
+        return f"import gnomon\n\n{load}{alone}Z = model.transform({path!r})\n{placed}"
     more = "".join(f", {key}={value!r}" for key, value in _reading(subject).items())
     table = f"table = gnomon.read_table({path!r}{more})\n"
     linked = ", links=table.links" if subject.links and subject.model_path is None else ""
-    fitted, placed = _model_code(subject), _layout_code(subject)
+    fitted, placed = _model_code(subject) + _of_rows_alone(subject), _layout_code(subject)
     return f"import gnomon\n\n{table}{fitted}Z = model.transform(table.X{linked})\n{placed}"
+
+
+def _of_rows_alone(subject):
+    """A remark where the page has rows placed by links, which the model's file does not have."""
+    if not subject.links or subject.model_path is None:
+        return ""
+    return "# Each row alone: gnomon transform with --links places them by their links, as here.\n"
 
 
 def _layout_code(subject):
