@@ -66,9 +66,9 @@ def test_few_landmarks_suffice_for_a_smooth_kernel(rng):
     X = rng.standard_normal((200, 2))
     K = rbf_kernel(X, gamma=0.1)
     F = features(nystrom_map(K[:40, :40], K[:, :40].mean(axis=0)), K[:, :40])
-    # A row far from all landmarks has the largest error.
-    error = np.abs(F @ F.T - centred(K, K))
-    assert np.quantile(error, 0.99) < 0.01 and error.max() < 0.2
+    # In all; a single row that is far from every landmark may be off by a tenth.
+    error = np.linalg.norm(F @ F.T - centred(K, K))
+    assert error < 0.01 * np.linalg.norm(centred(K, K))
 
 
 def test_negative_directions_are_left_out(rng):
