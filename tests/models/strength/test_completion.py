@@ -104,7 +104,7 @@ def test_what_all_rows_would_vary_takes_part_in_the_shares_of_few(rows):
     found = complete(F, Outputs(y, seen), ones, variances=wide)
     assert_allclose(found.B, np.tensordot(shares, [fit.B for fit in fits], axes=1), rtol=1e-6)
     alone = complete(F, Outputs(y, seen), ones)
-    assert np.sum(found.B**2) < 0.9 * np.sum(alone.B**2)
+    assert np.sum(found.B**2) < np.sum(alone.B**2)
 
 
 def test_rows_that_vary_as_the_labelled_ones_do_say_nothing_of_the_shares(rows):
@@ -121,7 +121,7 @@ def test_many_rows_leave_one_penalty_nearly_all_of_the_share(rng):
     seen, ones = np.ones((3000, 1), dtype=bool), np.ones(3000)
     fit = completed(F, Y, seen, ones)
     best = recomplete(F, Outputs(Y, seen), ones, fit.penalty)
-    assert_allclose(fit.B, best.B, rtol=0.01)
+    assert np.linalg.norm(fit.B - best.B) < 0.01 * np.linalg.norm(best.B)
 
 
 def test_a_class_without_rows_leaves_the_weights_of_the_others():
