@@ -256,8 +256,8 @@ def test_erratum_covariance_without_its_noise_lowers_the_likelihood(sample):
     """E-YYTKW06-1: the library steps as eq. (12) does with its factor."""
     X, Y = sample
     labelled = np.arange(n) < 15
-    right = labelled_em(X, Y, labelled, lambda sigma2: sigma2, 30)
-    printed = labelled_em(X, Y, labelled, lambda sigma2: 1.0, 30)
+    right = labelled_em(X, Y, labelled, lambda sigma2: sigma2, 200)
+    printed = labelled_em(X, Y, labelled, lambda sigma2: 1.0, 200)
     assert np.diff(right).min() > -1e-9
     assert printed[-1] < right[-1] - 1
     rng = np.random.default_rng(3)
@@ -265,7 +265,7 @@ def test_erratum_covariance_without_its_noise_lowers_the_likelihood(sample):
     centred = Y[labelled] - Y[labelled].mean(axis=0)
     blocks = [(Matrix(X[labelled]), Matrix(centred)), (Matrix(X[~labelled]), None)]
     run = iterate(Method(views, partial(step_on_rows, blocks=blocks)), max_iter=30, tol=0)
-    assert_allclose(run.objective, right, rtol=1e-10)
+    assert_allclose(run.objective, right[:30], rtol=1e-10)
     # The E-step from moments has the factor too.
     stats, axes = statistics(X, Y, np.repeat(labelled[:, None], c, axis=1))
     (x, y), mean_y = views, Y[labelled].mean(axis=0)
