@@ -228,9 +228,9 @@ def test_the_finish_stays_above_the_floors(sample):
     assert np.all(run.state.sigma2_y >= noise.floor_y.mean() * (1 - 1e-12))
 
 
-def labelled_em(X, Y, labelled, factor, steps):
+def labelled_em(X, Y, labelled, factor, steps, start=3):
     """EM of Algorithm 2 on rows, with eq. (12) multiplied by ``factor(sigma2)``."""
-    rng = np.random.default_rng(3)
+    rng = np.random.default_rng(start)
     W, W_y, sigma2, sigma2_y = rng.normal(size=(d, q)), rng.normal(size=(c, q)), 1.0, 1.0
     Y = Y - Y[labelled].mean(axis=0)
     trace = []
@@ -256,16 +256,20 @@ def test_erratum_covariance_without_its_noise_lowers_the_likelihood(sample):
     """E-YYTKW06-1: the library steps as eq. (12) does with its factor."""
     X, Y = sample
     labelled = np.arange(n) < 15
-    right = labelled_em(X, Y, labelled, lambda sigma2: sigma2, 200)
-    printed = labelled_em(X, Y, labelled, lambda sigma2: 1.0, 200)
+    right = labelled_em(X, Y, labelled, lambda sigma2: sigma2, 30)
     assert np.diff(right).min() > -1e-9
-    assert printed[-1] < right[-1] - 1
+    # The best of some starts, each of which may end where an axis has hardly any length.
+    ends = [
+        max(labelled_em(X, Y, labelled, factor, 100, start)[-1] for start in range(3, 6))
+        for factor in (lambda sigma2: sigma2, lambda sigma2: 1.0)
+    ]
+    assert ends[1] < ends[0] - 1
     rng = np.random.default_rng(3)
     views = tuple(View(rng.normal(size=(size, q)), 1.0) for size in (d, c))
     centred = Y[labelled] - Y[labelled].mean(axis=0)
     blocks = [(Matrix(X[labelled]), Matrix(centred)), (Matrix(X[~labelled]), None)]
     run = iterate(Method(views, partial(step_on_rows, blocks=blocks)), max_iter=30, tol=0)
-    assert_allclose(run.objective, right[:30], rtol=1e-10)
+    assert_allclose(run.objective, right, rtol=1e-10)
     # The E-step from moments has the factor too.
     stats, axes = statistics(X, Y, np.repeat(labelled[:, None], c, axis=1))
     (x, y), mean_y = views, Y[labelled].mean(axis=0)
