@@ -408,7 +408,7 @@ def test_many_rows_are_reordered_and_in_single_precision_with_the_same_result(li
     unsure = 5e-4 * abs(few.objective_[-1])
     assert_allclose(many.link_gain_, few.link_gain_, rtol=0, atol=unsure)
     expected, found = (gram(model.transform(X, links=links)) for model in (few, many))
-    assert np.linalg.norm(found - expected) < 0.3 * np.linalg.norm(expected)
+    assert np.linalg.norm(found - expected) < 0.5 * np.linalg.norm(expected)
 
 
 @pytest.mark.parametrize("seed", range(3))
