@@ -71,11 +71,6 @@ LIMITS = (
         'rare ones far off. `"auto"` and `likelihood="probit"` are near its share',
     ),
     (
-        '`PPCA(solver="em")`',
-        "may in rare samples end at a saddle, where an axis is not among the leading ones, and call itself converged; the other "
-        "solvers find the maximum",
-    ),
-    (
         "a model that is wrong",
         "intervals hold if the model does: linear, one noise for all columns. On real data see "
         "the lines of diabetes",

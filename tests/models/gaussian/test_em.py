@@ -9,7 +9,9 @@ from scipy.stats import multivariate_normal
 from gnomon.inference.loop import Method, iterate
 from gnomon.linalg.blocks import Blocks
 from gnomon.linalg.data import Matrix
-from gnomon.models.gaussian.em import em_step
+from gnomon.linalg.eigen import from_moments
+from gnomon.models.gaussian.em import accelerated, em_step, past_saddles
+from gnomon.models.gaussian.ppca import closed_form
 from gnomon.stats.gaussian import View
 
 n, d, c, q = 40, 5, 2, 2
@@ -74,3 +76,31 @@ def test_one_view_converges_to_principal_components(sample):
     W = U[:, -q:] * np.sqrt(eigenvalues[-q:] - sigma2)
     assert_allclose(run.state[0].sigma2, sigma2, rtol=1e-4)
     assert_allclose(run.state[0].W @ run.state[0].W.T, W @ W.T, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("kept", [(0, 2), (1, 2), (2, 3)])
+def test_a_stationary_point_that_is_no_maximum_is_left(kept):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 6)) * np.sqrt([9.0, 5.0, 3.0, 2.0, 0.5, 0.4])
+    X = X @ np.linalg.qr(rng.standard_normal((6, 6)))[0]
+    X = Matrix(X - X.mean(axis=0))
+    values, axes = np.linalg.eigh(X.X.T @ X.X / 60)
+    values, axes = values[::-1], axes[:, ::-1]
+    others = np.setdiff1d(np.arange(6), kept)
+    sigma2 = values[others].mean()
+    saddle = View(axes[:, kept] * np.sqrt(np.maximum(values[list(kept)] - sigma2, 0.1)), sigma2)
+    best = closed_form(from_moments(X, 2), 2, 60)
+    method = accelerated(X, (saddle,))
+    assert iterate(method, max_iter=50, tol=1e-7).objective[-1] < best.log_likelihood - 1
+    run = iterate(past_saddles(X, method, 1e-7), max_iter=50, tol=1e-7)
+    assert run.converged and np.diff(run.objective).min() > -1e-9
+    assert_allclose(run.objective[-1], best.log_likelihood, rtol=1e-9)
+    (view,) = run.state
+    assert_allclose(view.W @ view.W.T, best.view.W @ best.view.W.T, atol=1e-3)
+
+
+def test_axes_that_fill_the_space_have_no_others():
+    X = Matrix(np.random.default_rng(0).standard_normal((30, 3)))
+    view = View(np.eye(3), 0.1)
+    method = past_saddles(X, accelerated(X, (view,)), 1e-7)
+    assert iterate(method, max_iter=500, tol=1e-7).converged

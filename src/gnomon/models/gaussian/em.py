@@ -22,6 +22,10 @@ from gnomon.linalg.solve import Cholesky
 from gnomon.models.gaussian.ppca import scales_and_noise
 from gnomon.stats.gaussian import NOISE_FLOOR, View
 
+# Directions outside of a span that are looked at, and products with the rows by which they turn to
+# the longest axes there.
+OUTSIDE, LOOKS = 4, 10
+
 
 class Moments(NamedTuple):
     """Expected complete-data statistics of one view; they add over blocks."""
@@ -100,9 +104,15 @@ def init(X: Data, q: int, rng: np.random.Generator) -> tuple[View]:
     points where small axes look like noise.
     """
     V, _ = np.linalg.qr(np.asarray(X.T @ (X @ rng.standard_normal((X.n_features, q)))))
+    return _within(X, V, q)
+
+
+def _within(X, V, q):
+    """The maximum within the span of orthonormal columns (d, q or more)."""
     T = np.asarray(X @ V, dtype=float)
     values, rotation = np.linalg.eigh(T.T @ T)
-    spectrum = Spectrum(values[::-1], (V @ rotation)[:, ::-1], X.squared_norm)
+    values, axes = values[::-1][:q], (V @ rotation)[:, ::-1][:, :q]
+    spectrum = Spectrum(values, axes, X.squared_norm)
     _, sigma2, _ = scales_and_noise(spectrum.values, spectrum.trace, X.n_samples, X.n_features)
     variances = spectrum.values / X.n_samples
     # An axis that starts at zero would stay there.
@@ -120,6 +130,44 @@ def accelerated(X: Data, start) -> Method:
     unit = np.sqrt(X.squared_norm / (X.n_samples * X.n_features))
     like = partial(unpack, like=start, unit=unit)
     return anderson(Method(start, partial(step, X=X)), partial(pack, unit=unit), like)
+
+
+class Settling(NamedTuple):
+    """A state of the accelerated method and the objective of the one before."""
+
+    state: Any
+    objective: float
+
+
+def past_saddles(X: Data, method: Method, tol) -> Method:
+    """The method that looks for a longer axis outside of its span before it settles.
+
+    Mixing ends at any stationary point, also at one where an axis is not among the leading ones.
+    """
+
+    def step(kept: Settling):
+        state, objective = method.step(kept.state)
+        if abs(objective - kept.objective) <= tol:
+            (view,) = method.finish(kept.state)
+            other, reached = method.step(accelerated(X, _with_other_axes(X, view)).start)
+            if reached > objective + tol:
+                state, objective = other, reached
+        return Settling(state, objective), objective
+
+    start = Settling(method.start, -np.inf)
+    return Method(start, step, lambda kept: method.finish(kept.state))
+
+
+def _with_other_axes(X, view):
+    """The maximum within the span of the loadings and of what is long outside of it."""
+    d, q = view.W.shape
+    V, _ = np.linalg.qr(view.W)
+    B = np.random.default_rng(0).standard_normal((d, min(OUTSIDE, d - q)))
+    for _ in range(LOOKS):
+        B, _ = np.linalg.qr(B - V @ (V.T @ B))
+        B = np.asarray(X.T @ (X @ B), dtype=float)
+    V, _ = np.linalg.qr(np.hstack([V, B]))
+    return _within(X, V, q)
 
 
 def pack(state, unit) -> np.ndarray:

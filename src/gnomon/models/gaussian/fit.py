@@ -92,8 +92,9 @@ def _fit_complete(problem, settings, loop):
 
 def _fit_em(mean, X, q, settings, loop):
     total = check_spread(X.squared_norm, X.dtype) / X.n_samples
-    method = em.accelerated(X, em.init(X, q, settings.rng))
-    run = loop(method, max_iter=settings.max_iter, tol=settings.tol * X.n_samples * X.n_features)
+    tol = settings.tol * X.n_samples * X.n_features
+    method = em.past_saddles(X, em.accelerated(X, em.init(X, q, settings.rng)), tol)
+    run = loop(method, max_iter=settings.max_iter, tol=tol)
     (view,) = run.state
     return PpcaFit(mean, view._replace(W=ppca.canonical(view.W)), total, run)
 
