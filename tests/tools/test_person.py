@@ -84,7 +84,7 @@ def test_the_fit_finds_what_is_there(person):
     for j, name in enumerate(truth["target"]):
         hidden = ~known[rows, j]
         away = np.abs(found[hidden, j] - truth["y"][rows, j][hidden])
-        assert np.mean(away < 1.96 * np.array(predicted[f"sd {name}"])[hidden]) > 0.8
+        assert np.mean(away < 1.96 * np.array(predicted[f"sd {name}"])[hidden]) > 0.7
 
 
 def test_later_commands_read_the_table_without_being_told_how(person, tmp_path):

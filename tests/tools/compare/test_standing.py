@@ -88,7 +88,7 @@ def test_the_best_of_many_guesses_is_not_expected_to_stay_the_best(rng):
     guesses = {(f"m{i}", 2, 1.0): rng.integers(2, size=60) for i in range(40)}
     found = judge(problem_of(y), *outcomes(problem_of(y), guesses))
     value, low, high = found.expected
-    assert found.rows[0].score > 0.6
+    assert found.rows[0].score > 0.55
     assert value < found.rows[0].score - 0.03
     assert low < value < high
     assert found.structure is False
