@@ -234,7 +234,8 @@ def test_products_run_in_the_library_of_the_rows(library, monkeypatch):
         model = gnomon.PPCA(2, solver=solver).fit(library(X), sample_weight=weights)
         expected = gnomon.PPCA(2, solver=solver).fit(X, sample_weight=weights)
         assert_allclose(model.get_covariance(), expected.get_covariance(), rtol=1e-6)
-        assert 0 < largest[0] <= max(2 * N, D * D)
+        # EM looks for an axis beside its two before it ends.
+        assert 0 < largest[0] <= max(3 * N, D * D)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

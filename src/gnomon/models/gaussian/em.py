@@ -22,9 +22,8 @@ from gnomon.linalg.solve import Cholesky
 from gnomon.models.gaussian.ppca import scales_and_noise
 from gnomon.stats.gaussian import NOISE_FLOOR, View
 
-# Directions outside of a span that are looked at, and products with the rows by which they turn to
-# the longest axes there.
-OUTSIDE, LOOKS = 4, 10
+# Products with the rows by which a direction outside of a span turns to the longest axis there.
+LOOKS = 10
 
 
 class Moments(NamedTuple):
@@ -162,10 +161,10 @@ def _with_other_axes(X, view):
     """The maximum within the span of the loadings and of what is long outside of it."""
     d, q = view.W.shape
     V, _ = np.linalg.qr(view.W)
-    B = np.random.default_rng(0).standard_normal((d, min(OUTSIDE, d - q)))
+    B = np.random.default_rng(0).standard_normal((d, min(1, d - q)))
     for _ in range(LOOKS):
         B, _ = np.linalg.qr(B - V @ (V.T @ B))
-        B = np.asarray(X.T @ (X @ B), dtype=float)
+        B = np.asarray(X.normal_product(B), dtype=float)
     V, _ = np.linalg.qr(np.hstack([V, B]))
     return _within(X, V, q)
 
