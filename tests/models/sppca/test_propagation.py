@@ -34,16 +34,19 @@ def test_one_factor_is_exact(rng):
         assert_allclose(found.covariance[i], covariance, atol=1e-8)
 
 
-@pytest.mark.parametrize("scale", [0.3, 1.0, 3.0])
-def test_several_factors_are_near_the_integral(rng, scale):
+# Steep factors are further from normal ones. Of 120 draws the largest errors of any row were .002,
+# .029 and .064, and the largest medians over rows a third of that.
+@pytest.mark.parametrize(
+    ("scale", "typical", "worst"), [(0.3, 0.001, 0.005), (1.0, 0.015, 0.06), (3.0, 0.04, 0.12)]
+)
+def test_several_factors_are_near_the_integral(rng, scale, typical, worst):
     factors = make(rng, scale=scale)
     found = propagate(factors)
     exact = [on_a_grid(factors, i) for i in range(len(factors.c))]
-    assert_allclose(found.log_Z, [log_Z for log_Z, _, _ in exact], atol=0.06)
-    # Steep factors are further from normal ones: .054 was seen.
-    near = {"atol": 0.03 if scale < 3 else 0.1}
-    assert_allclose(found.mean, [mean for _, mean, _ in exact], **near)
-    assert_allclose(found.covariance, [covariance for _, _, covariance in exact], **near)
+    for ours, theirs in zip((found.log_Z, found.mean, found.covariance), zip(*exact), strict=True):
+        off = np.abs(ours - np.array(theirs)).reshape(len(ours), -1).max(axis=1)
+        assert np.median(off) < typical
+        assert off.max() < worst
 
 
 def test_log_z_has_the_derivatives_that_the_gaussian_factors_say(rng):
