@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gnomon import BSDR, DCAGM, PPCA, KernelFeatures, from_loaders
+from gnomon import BSDR, DCAGM, PPCA, KernelFeatures, KernelSPPCA, from_loaders
 from gnomon.models import kernel as kernels
 
 KERNELS = ["linear", "rbf", "poly", "sigmoid", "cosine", "laplacian"]
@@ -117,6 +117,18 @@ def test_a_precomputed_kernel_is_the_same(circles, n_landmarks):
     assert_allclose(F, model.transform(new), atol=1e-6)
     assert not hasattr(given, "landmarks_")
     assert not hasattr(given, "gamma_")
+
+
+@pytest.mark.parametrize("make", [KernelFeatures, lambda kernel: KernelSPPCA(2, kernel=kernel)])
+def test_a_precomputed_kernel_is_symmetric_but_for_rounding(circles, make):
+    X, _ = circles
+    K = rbf_kernel(X, gamma=0.7)
+    K[3, 5] += 1e-6
+    make("precomputed").fit(K)
+    K[3, 5] += 0.01
+    for kernel in (K, sparse.csr_array(K)):
+        with pytest.raises(ValueError, match="differs from its transpose by up to 0.01"):
+            make("precomputed").fit(kernel)
 
 
 def test_folds_of_a_precomputed_kernel_are_cut_on_both_sides(circles):

@@ -19,7 +19,7 @@ from gnomon.estimators._door import (
     take_rows,
 )
 from gnomon.exceptions import NumericalError
-from gnomon.linalg.data import Data, as_data, weighted
+from gnomon.linalg.data import Data, as_data, row_slices, weighted
 from gnomon.linalg.foreign import in_form_of
 from gnomon.models import kernel as kernels
 from gnomon.typing import OutputsLike, RowsLike, SeedLike
@@ -30,6 +30,8 @@ DEFINITE = ("linear", "rbf", "cosine", "laplacian")
 # Those whose centred values stay the same where all rows are moved.
 SHIFT_FREE = ("linear", "rbf")
 WITH_GAMMA = ("rbf", "poly", "sigmoid", "laplacian")
+# Of the largest entry of a kernel: more than rounding in single precision makes of symmetry.
+ASYMMETRY = 1e-4
 
 
 class Kernel(NamedTuple):
@@ -306,6 +308,12 @@ def _check_square(X):
     if X.shape[0] != X.shape[1]:
         raise ValueError(
             f"X has shape {X.shape}; kernel == 'precomputed' accepts a square matrix in fit"
+        )
+    by_rows = [abs(X[rows] - X[:, rows].T).max() for rows in row_slices(X.shape)]
+    if max(by_rows) > ASYMMETRY * abs(X).max():
+        raise ValueError(
+            f"X differs from its transpose by up to {max(by_rows):.3g}; kernel == 'precomputed' "
+            "accepts a symmetric matrix in fit, the kernel of all rows with each other"
         )
 
 
