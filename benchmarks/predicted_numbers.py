@@ -1,6 +1,6 @@
 """Predicted numbers on rows that the fit has not seen, beside PLS and ridge regression.
 
-    python benchmarks/predicted_numbers.py --repeats 20
+    python benchmarks/predicted_numbers.py --repeats 100
 
 The sets are those of `intervals.py`, of which some rows are labelled; the other rows are there
 without, for SPPCA alone. PLS has the number of components, ridge regression the penalty, that five

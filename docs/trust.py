@@ -66,11 +66,6 @@ LIMITS = (
         "with few labels they err by some hundredths, and more on wide sets: see the figure",
     ),
     (
-        'rare classes in `SPPCA(supervision="likelihood")`',
-        "a class that few of a hundred rows have gets too little probability: codes of classes are Gaussian there, and "
-        'rare ones far off. `"auto"` and `likelihood="probit"` are near its share',
-    ),
-    (
         "a model that is wrong",
         "intervals hold if the model does: linear, one noise for all columns. On real data see "
         "the lines of diabetes",

@@ -36,7 +36,8 @@ def test_distances_are_those_of_the_scores_and_of_the_rest(rng, gaps, supervised
     model = SPPCA(2, supervision=0.6).fit(X, y) if supervised else PPCA(2).fit(X)
     found = outliers(model, X)
     assert_allclose(found.t2, [brute_force(model, x)[0] for x in X])
-    assert_allclose(found.q, [brute_force(model, x)[1] for x in X])
+    # A row with as many values as components has nothing left.
+    assert_allclose(found.q, [brute_force(model, x)[1] for x in X], atol=1e-12)
     assert_allclose(found.log_density, model.score_samples(X))
 
 

@@ -220,7 +220,17 @@ def test_labels_that_cannot_be_found_have_the_probabilities_of_the_shares_and_no
     assert no_head >= 2
 
 
-@pytest.mark.parametrize("model", [SPPCA(2), SPPCA(1, supervision=0.5), KernelSPPCA(2), DCAGM(2)])
+@pytest.mark.parametrize(
+    "model",
+    [
+        SPPCA(2),
+        SPPCA(1, supervision=0.5),
+        SPPCA(2, supervision="likelihood"),
+        KernelSPPCA(2),
+        KernelSPPCA(2, supervision="likelihood"),
+        DCAGM(2),
+    ],
+)
 @pytest.mark.parametrize("apart", [0.0, 2.0])
 def test_a_rare_class_is_as_rare_in_the_probabilities(model, apart):
     rng = np.random.default_rng(0)
@@ -231,6 +241,21 @@ def test_a_rare_class_is_as_rare_in_the_probabilities(model, apart):
     # Eight rows of 400 are of it, and what these are given moves the mean by .006.
     assert 0.004 < P.mean() < 0.04
     assert log_loss(y[400:], P) < -0.02 * np.log(0.02) - 0.98 * np.log(0.98) + 0.03
+
+
+@pytest.mark.parametrize("model", [SPPCA(3), KernelSPPCA(3, kernel="linear")])
+def test_the_likelihood_gives_a_rare_class_its_share_of_rows_not_seen(model):
+    model.set_params(supervision="likelihood")
+    given, there = 0.0, 0
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        y = (rng.random(1500) < 0.04).astype(int)
+        X = rng.normal(size=(1500, 8)) * np.linspace(2, 0.5, 8)
+        X[:, 2] += 1.5 * y
+        given += model.fit(X[:600], y[:600]).predict_proba(X[600:])[:, 1].sum()
+        there += y[600:].sum()
+    # Some 140 rows have it here, and 100 told of it: both are chance to a tenth.
+    assert 0.7 < given / there < 1.4
 
 
 @pytest.mark.parametrize("model", [SPPCA(2, supervision=0.5), KernelSPPCA(2, supervision=0.5)])

@@ -8,6 +8,7 @@ from gnomon.estimators._door import (
     n_rows,
     take_rows,
 )
+from gnomon.estimators._predict import odds_of_shares
 from gnomon.estimators._targets import (
     KINDS,
     Classes,
@@ -47,6 +48,7 @@ __all__ = [
     "kind_of",
     "labelled_rows",
     "n_rows",
+    "odds_of_shares",
     "permuted_labels",
     "read_classes",
     "smallest_good",

@@ -35,7 +35,7 @@ from gnomon.estimators._targets import (
 from gnomon.estimators.chunks import share_targets
 from gnomon.linalg.solve import one_thread
 from gnomon.models.sppca.fit import Problem
-from gnomon.models.sppca.predict import class_log_odds, widening
+from gnomon.models.sppca.predict import bayes_odds, class_log_odds, widening
 from gnomon.typing import GraphLike, OutputsLike, RowsLike
 
 # Labelled rows that show how wide predictions are: so many know a variance to some percent.
@@ -316,10 +316,7 @@ class PredictsOutputs:
         head = getattr(self, "class_head_", None)
         given, products = self._placed(X, None if head is None else head.coef)
         odds = class_log_odds(*given, contrasts(len(self.classes_)))  # type: ignore[call-arg]
-        shares = getattr(self, "class_shares_", None)
-        if shares is not None and self.supervision_ != "likelihood":
-            # Classes count the same at a strength; the likelihood knows how many of each there are.
-            odds = odds + np.log(shares)
+        odds, shares = odds + odds_of_shares(self), getattr(self, "class_shares_", None)
         if head is None:
             proba = with_head(odds, None)
         else:
@@ -331,6 +328,18 @@ class PredictsOutputs:
 
     def _output_means(self, X):
         return self._outputs_given(X).mean
+
+
+def odds_of_shares(model) -> Any:
+    """What is added to the log densities of the codes of classes, as these have their shares."""
+    shares = getattr(model, "class_shares_", None)
+    if shares is None:
+        return 0.0
+    if model.supervision_ != "likelihood":
+        # Codes of all classes count the same at a strength.
+        return np.log(shares)
+    W_y, sigma2_y = model.target_components_.T, model.target_noise_variance_
+    return bayes_odds(shares, model.target_mean_, W_y, sigma2_y, contrasts(len(shares)))
 
 
 def labelled_part(X, y, keep):

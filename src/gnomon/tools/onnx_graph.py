@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gnomon import __version__
 from gnomon._lazy import import_extra
-from gnomon.estimators import check_option, contrasts
+from gnomon.estimators import check_option, contrasts, odds_of_shares
 from gnomon.estimators.bsdr import BSDR
 from gnomon.estimators.bsdr_regressor import BSDRRegressor
 from gnomon.estimators.dcagm import DCAGM
@@ -263,8 +263,7 @@ def _log_odds(model, X):
     """Log odds (n, C) of the classes by the Gaussian prediction of their codes."""
     mean = model.target_mean_ + (X - model.mean_) @ model.coef_
     odds = gaussian_log_odds(mean, model.target_covariance_, contrasts(len(model.classes_)))
-    shares = getattr(model, "class_shares_", None)
-    return odds if shares is None or model.supervision_ == "likelihood" else odds + np.log(shares)
+    return odds + odds_of_shares(model)
 
 
 def _write_numbers(model, graph, rows, places):

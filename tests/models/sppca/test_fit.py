@@ -168,9 +168,10 @@ def test_a_basis_that_would_soon_fill_the_space_is_formed_at_once(problem):
 
 @pytest.mark.parametrize("solver", ["moments", "dual"])
 def test_noise_of_few_outputs_at_its_floor_is_told(rng, solver):
-    X = rng.normal(size=(n, d))
+    Z = rng.normal(size=(n, q))
+    X = rng.normal(size=(n, d)) + 5 * Z @ rng.normal(size=(q, d))
     observed = np.repeat(np.arange(n) < 4, c).reshape(n, c)
-    problem = Problem(X, np.where(observed, rng.normal(size=(n, c)), 0.0), observed)
+    problem = Problem(X, np.where(observed, Z @ rng.normal(size=(q, c)), 0.0), observed)
     assert fit(problem, settings(solver=solver, tol=1e-8), iterate).at_floor == (False, True)
     fixed = settings(solver=solver, noise=(1.0, 1e-9), tol=1e-8)
     assert fit(problem, fixed, iterate).at_floor == (False, False)

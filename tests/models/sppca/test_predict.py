@@ -149,3 +149,19 @@ def test_an_output_that_no_row_has_is_not_widened(model, X, gappy):
 def test_an_axis_without_variance_is_not_stretched():
     model = SimpleNamespace(latent_scale=np.array([2.0, 0.0]))
     assert_allclose(predict._stretch(model), [0.5, 1.0])
+
+
+def test_classes_have_their_share_times_the_density_of_x_given_their_code(model, X):
+    """By the joint Gaussian, whose density of x given y is that of [x, y] less that of y."""
+    rng = np.random.default_rng(3)
+    codes, shares = rng.normal(size=(4, c)), np.array([0.6, 0.3, 0.09, 0.01])
+    (mean, C), state = joint(model), model.state
+    odds = predict.class_log_odds(*predict.placed(model, X)[0], codes)
+    odds += predict.bayes_odds(shares, state.mean_y, state.W_y, state.sigma2_y, codes)
+    of_y = multivariate_normal(mean[OUTPUTS], C[np.ix_(OUTPUTS, OUTPUTS)])
+    for i, row in enumerate(X):
+        seen = np.append(np.flatnonzero(np.isfinite(row)), OUTPUTS)
+        both = np.column_stack([np.tile(row[seen[:-c]], (4, 1)), codes])
+        of_both = multivariate_normal(mean[seen], C[np.ix_(seen, seen)])
+        exact = np.log(shares) + of_both.logpdf(both) - of_y.logpdf(codes)
+        assert_allclose(odds[i] - odds[i, 0], exact - exact[0], atol=1e-8)

@@ -178,6 +178,18 @@ def class_log_odds(mean, covariances, pattern, code_vectors) -> np.ndarray:
     return -0.5 * np.sum((half[pattern] @ away) ** 2, axis=1)
 
 
+def bayes_odds(shares, mean, W_y, sigma2_y, code_vectors) -> np.ndarray:
+    """What is added (C,) to the log density of the code of each class given x.
+
+    A class has its share of the rows, p(class | x) ~ share p(x | code), and by Bayes' rule
+    p(x | code) ~ p(code | x) / p(code). Codes are Gaussian to the likelihood, which makes the
+    densities p(code) of rare classes far smaller than their shares. Complete rows have so the log
+    odds of linear discriminant analysis with the model's covariances of x and y.
+    """
+    codes = gaussian_log_odds(mean[None], W_y @ W_y.T + np.diag(sigma2_y), code_vectors)[0]
+    return np.log(shares) - codes
+
+
 def _solve_seen(given, residual, observed):
     """C_oo^-1 r for every row, zero where not seen, and log |C_oo|."""
     keys, which = _joint_patterns(given, observed)
