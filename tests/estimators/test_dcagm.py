@@ -693,3 +693,18 @@ def test_copies_of_a_row_with_gaps_are_left_out_together():
     chunks, labels = np.array([-1, 3, -1, -1]), np.array([0, 0, -1, 1])
     assert_array_equal(_together(chunks, labels) == -1, [False, False, True, False])
     assert len(np.unique(_together(chunks, labels)[[0, 1, 3]])) == 3
+
+
+@pytest.mark.parametrize("c", [0, 1, 2])
+@pytest.mark.parametrize("gaps", [False, True])
+def test_a_class_whose_rows_have_no_weight_is_no_class(c, gaps):
+    X, y = load_wine(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    if gaps:
+        X[::7, 3] = np.nan
+    weighted = DCAGM(2).fit(X, y, sample_weight=(y != c).astype(float))
+    without = DCAGM(2).fit(X[y != c], y[y != c])
+    assert weighted.classes_.tolist() == without.classes_.tolist()
+    if not gaps:  # which have draws of their own, by the rows that have gaps
+        assert_allclose(weighted.predict_proba(X), without.predict_proba(X), atol=1e-6)
+    assert weighted.score(X[y != c], y[y != c]) > 0.9

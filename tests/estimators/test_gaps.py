@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from gnomon import BSDR, DCAGM, PPCA, SPPCA, BSDRRegressor, MultinomialProbit
+from gnomon import BSDR, DCAGM, PPCA, SPPCA, BSDRRegressor, KernelSPPCA, MultinomialProbit
 from gnomon.models.gaussian import filling, patterns
 
 N, D = 400, 12
@@ -25,6 +25,20 @@ def sample(seed):
     classes = np.argmax(z @ np.array([[2.0, 0, -2], [0, 2, -1], [0, 0, 0]]), axis=1)
     numbers = z @ np.array([3.0, -2.0, 1.0]) + 0.5 * rng.normal(size=N)
     return X, np.where(rng.random(X.shape) < 0.3, np.nan, X), classes, numbers
+
+
+@pytest.mark.filterwarnings("ignore:the chains have not mixed")
+@pytest.mark.parametrize(
+    "model", [KernelSPPCA(2), BSDR(2, inference="gibbs", n_draws=20)], ids=["kernel", "gibbs"]
+)
+def test_what_is_said_of_a_row_does_not_depend_on_those_beside_it(model):
+    _, X, y, _ = sample(0)
+    model.fit(X[:150], y[:150])
+    chances, spread = model.predict_proba(X[150:170]), model.posterior(X[150:170]).covariance
+    for i in range(20):
+        row = X[150 + i : 151 + i]
+        assert_allclose(model.predict_proba(row)[0], chances[i], atol=1e-9)
+        assert_allclose(model.posterior(row).covariance[0], spread[i], rtol=1e-6)
 
 
 @pytest.fixture(scope="module")

@@ -322,6 +322,19 @@ def test_weights_count_in_the_score_of_a_size():
     )
 
 
+@pytest.mark.parametrize("model", [SPPCA("auto"), DCAGM("auto")])
+def test_rows_without_weight_have_no_say_in_the_number_of_components(model):
+    for seed in (3, 4):
+        rng = np.random.default_rng(seed)
+        y = np.arange(80) % 4
+        X = 2 * rng.normal(size=(4, 12))[y] + rng.normal(size=(80, 12))
+        others = 20 * rng.normal(size=(40, 12))
+        weights = np.append(np.ones(80), np.zeros(40))
+        every = np.vstack([X, others]), np.append(y, rng.integers(0, 4, 40))
+        scores = clone(model).fit(*every, sample_weight=weights).size_scores_
+        assert scores == clone(model).fit(X, y).size_scores_
+
+
 def test_what_cannot_be_chosen_is_said():
     X, _, _ = table_of_kinds()
     with pytest.raises(ValueError, match="requires y to be passed"):

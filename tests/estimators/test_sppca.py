@@ -763,3 +763,19 @@ def test_a_warm_start_keeps_the_strength_of_the_fit_before(wine, monkeypatch):
         assert warm.fit(X, labels).supervision_ == kept
     warm.set_params(warm_start=False)
     assert warm.fit(X, labels).supervision_ == free
+
+
+@pytest.mark.parametrize("estimator", [SPPCA, KernelSPPCA])
+def test_weights_are_repetitions_where_unlabelled_rows_show_clusters(estimator):
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    X = 3 * rng.normal(size=(3, 5))[y] + rng.normal(size=(60, 5))
+    X = np.hstack([X, np.random.default_rng(5).normal(size=(60, 80))])
+    for seed in (3, 4, 21):
+        rng = np.random.default_rng(seed)
+        weights = rng.integers(1, 4, 60)
+        again, known = np.repeat(np.arange(60), weights), np.where(rng.random(60) < 0.4, y, -1)
+        weighted = estimator(2).fit(X, known, sample_weight=weights)
+        repeated = estimator(2).fit(X[again], known[again])
+        assert weighted.supervision_ == repeated.supervision_
+        assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-6)

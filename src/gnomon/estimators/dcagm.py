@@ -312,7 +312,7 @@ class DCAGM(
         fitted = dcagm.fit(problem, settings, self._loop(problem))
         self._keep(fitted, X.dtype)
         self.classes_ = names
-        self._keep_head(X, classes.labels, weights, fitted.held_out)
+        self._keep_head(problem, fitted.held_out)
         self._keep_run(fitted.run, max_iter=self.max_iter)
         return self
 
@@ -524,16 +524,16 @@ class DCAGM(
     def _on_axes(self, X):
         return np.asarray(as_data(X).less_mean(self.mean_.astype(X.dtype)) @ self.components_.T)
 
-    def _keep_head(self, X, labels, weights, held_out):
+    def _keep_head(self, problem, held_out):
         """The head of the map, but for the paper's objective."""
+        X, labels, weights = problem.X, problem.labels, problem.weights
         self.class_head_, self.class_sharpness_ = None, 1.0
         self.__dict__.pop("class_doubt_", None)
         if self.objective != "invariant" or len(self.classes_) < 2:
             return
-        counted = np.where(weights > 0, labels, -1)
-        rows = taught_rows(counted)
-        evidence = held_out, says_something(X, counted, weights, self.standardize)
-        found = learn_telling(self._on_axes(take_rows(X, rows)), rows, labels, weights, evidence)
+        rows = taught_rows(labels)
+        evidence = held_out, says_something(X, labels, weights, self.standardize)
+        found = learn_telling(self._on_axes(X.rows(rows)), rows, labels, weights, evidence)
         self.class_head_, self.class_sharpness_, self.class_shares_, self.class_doubt_ = found
 
     def _placed(self, X):

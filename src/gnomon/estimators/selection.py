@@ -218,7 +218,8 @@ def choose_size(model, X, y, params) -> SizeChoice:
     if n * d > LARGE:
         size = max(1, min(SIZE_OF_LARGE, n - 1, d - 1))
         return SizeChoice(size, {}, f"{size} taken, since X has more than {LARGE:,.0f} entries.")
-    sizes = [size for size in SIZES if size < min(n // 2, d)] or [1]
+    X, y, params = _rows_that_count(X, y, params)
+    sizes = [size for size in SIZES if size < min(X.shape[0] // 2, d)] or [1]
     kind = getattr(model, "target", "classes")
     kind = kind_of(y) if kind == "auto" else kind
     try:
@@ -229,6 +230,15 @@ def choose_size(model, X, y, params) -> SizeChoice:
     scores = _scores(model, X, y, kind, params, sizes, splits)
     size = smallest_good(scores, list(scores.values()))
     return SizeChoice(size, scores, why_size(scores, size))
+
+
+def _rows_that_count(X, y, params):
+    """Rows of positive weight, and what belongs to them."""
+    counts = np.asarray(params.get("sample_weight", True)) > 0
+    if counts.all() or counts.shape != X.shape[:1]:
+        return X, y, params
+    cut = {name: _cut(value, np.flatnonzero(counts)) for name, value in params.items()}
+    return take_rows(X, counts), take_rows(as_array(y), counts), cut
 
 
 def _splits(X, y):

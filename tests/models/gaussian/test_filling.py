@@ -52,15 +52,36 @@ def test_draws_have_the_conditional_moments(rows):
     _, X = rows
     found = filling.learn(X)
     row = X[np.isnan(X).sum(axis=1) == 3][:1]
-    many = np.concatenate(
-        list(filling.draws(found, np.repeat(row, 5000, axis=0), 4, np.random.default_rng(0)))
-    )
+    rng, own = np.random.default_rng(0), np.arange(5000)
+    many = np.concatenate(list(filling.draws(found, np.repeat(row, 5000, axis=0), 4, rng, own)))
     (mean, C), m = conditional(found, row[0]), np.isnan(row[0])
     assert_allclose(many[:, ~m], np.repeat(row[:, ~m], len(many), axis=0))
     mean, C, many = mean[m], C[np.ix_(m, m)], many[:, m]
     sd = np.sqrt(np.diagonal(C))
     assert_allclose((many.mean(axis=0) - mean) / sd, 0, atol=0.05)
     assert_allclose(np.cov(many.T) / np.outer(sd, sd), C / np.outer(sd, sd), atol=0.05)
+
+
+def test_what_is_drawn_of_a_row_does_not_depend_on_those_beside_it(rows):
+    _, X = rows
+    found = filling.learn(X)
+    every = list(filling.draws(found, X[:9], 3, np.random.default_rng(0)))
+    for i in range(9):
+        alone = filling.draws(found, X[i : i + 1], 3, np.random.default_rng(0))
+        assert_allclose([part[i] for part in every], [part[0] for part in alone])
+
+
+def test_copies_do_not_depend_on_the_order_of_rows_nor_on_their_repetition(rows):
+    _, X = rows
+    found, order = filling.learn(X), np.random.default_rng(0).permutation(30)
+    one, two = (
+        filling.copies(found, some, 4, np.random.default_rng(0))
+        for some in (X[:30], np.vstack([X[order], X[order[:7]]]))
+    )
+    for i, row in enumerate(order):
+        assert_allclose(two[0][two[1] == i], one[0][one[1] == row])
+    for i in range(7):
+        assert_allclose(two[0][two[1] == 30 + i], two[0][two[1] == i])
 
 
 def test_complete_rows_and_a_single_gap_have_nearly_one_filling(rows):

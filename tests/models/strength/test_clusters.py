@@ -36,35 +36,45 @@ def split(F, labels):
     return F[order], labels[labels >= 0], order
 
 
+def shares_of(F, known, weights=None):
+    return clusters.cluster_shares(F, known, np.ones(len(F)) if weights is None else weights)
+
+
+def unlabelled(F):
+    """Rows that count as one each, none of which has a label."""
+    return clusters.Rows(F, np.ones(len(F)), np.zeros(0, dtype=int))
+
+
 @pytest.mark.parametrize("d", [2, 5])
 def test_rows_without_clusters_give_no_evidence(d):
     for seed in range(20):
         X, _, labels = long_classes(seed, gap=0.0, d=d)
         F, known, _ = split(X, labels)
-        assert clusters.cluster_shares(F, known) is None
+        assert shares_of(F, known) is None
 
 
 def test_shares_of_clusters_are_the_classes():
     X, y, labels = long_classes(0, gap=4.0)
     F, known, order = split(X, labels)
-    shares = clusters.cluster_shares(F, known)
+    shares = shares_of(F, known)
     assert np.mean(np.argmax(shares, axis=1) == y[order]) > 0.98
     # Labels that cut across the clusters are no names of these.
     F[[0, 2]] = F[[2, 0]]
-    assert clusters.cluster_shares(F, known) is None
+    assert shares_of(F, known) is None
 
 
 def test_the_posterior_is_that_of_a_mixture():
     rng = np.random.default_rng(0)
     F, P = rng.standard_normal((12, 3)), rng.dirichlet(np.ones(2), 12).T
-    mixture = clusters.mixture_of(F, P)
+    mixture = clusters.mixture_of(unlabelled(F), P)
     joint = np.column_stack(
         [
             share * multivariate_normal(mean, mixture.covariance).pdf(F)
             for share, mean in zip(mixture.shares, mixture.means, strict=True)
         ]
     )
-    found, log_likelihood = clusters.posterior(F, mixture)
+    found, log_likelihood = clusters.fit_to(unlabelled(F), mixture)
+    assert_allclose(clusters.posterior(F, mixture), found)
     assert_allclose(found.T, joint / joint.sum(axis=1, keepdims=True))
     assert_allclose(log_likelihood, np.log(joint.sum(axis=1)).sum())
     away = mixture.means[0] - mixture.means[1]
@@ -75,8 +85,9 @@ def test_the_posterior_is_that_of_a_mixture():
 def test_mixtures_in_a_stack_are_those_found_one_by_one():
     rng = np.random.default_rng(0)
     F, P = rng.standard_normal((20, 3)), rng.dirichlet(np.ones(2), (4, 20)).swapaxes(1, 2)
-    shares, log_likelihood = clusters.posterior(F, clusters.mixture_of(F, P))
-    alone = [clusters.posterior(F, clusters.mixture_of(F, start)) for start in P]
+    rows = unlabelled(F)
+    shares, log_likelihood = clusters.fit_to(rows, clusters.mixture_of(rows, P))
+    alone = [clusters.fit_to(rows, clusters.mixture_of(rows, start)) for start in P]
     assert_allclose(shares, [found for found, _ in alone])
     assert_allclose(log_likelihood, [value for _, value in alone])
 
@@ -88,11 +99,10 @@ def test_em_of_the_mixture_ascends():
     found = []
     for _ in range(30):
         P[:, :4] = np.eye(2)[:, known]
-        mixture = clusters.mixture_of(F, P)
-        P, _ = clusters.posterior(F, mixture)
+        mixture = clusters.mixture_of(unlabelled(F), P)
+        P, all_rows = clusters.fit_to(unlabelled(F), mixture)
         joint = np.log(np.maximum(P[known, np.arange(4)], 1e-300))
         # Labelled rows count with their own class alone.
-        _, all_rows = clusters.posterior(F, mixture)
         found.append(all_rows + joint.sum())
     assert np.all(np.diff(found) > -1e-6)
 
@@ -101,7 +111,7 @@ def counted_steps(monkeypatch, F, known):
     """Shares, and the number of steps of EM that they took."""
     steps, step = [], clusters.mixture_of
     monkeypatch.setattr(clusters, "mixture_of", lambda *args: steps.append(0) or step(*args))
-    return clusters.cluster_shares(F, known), len(steps)
+    return shares_of(F, known), len(steps)
 
 
 def test_clusters_far_apart_end_early_where_all_steps_end(monkeypatch):
@@ -132,9 +142,24 @@ def test_clusters_pay_for_their_means_and_shares(monkeypatch, excess, trusted):
     mixture = clusters.Mixture(means, np.eye(p), np.full(3, 1 / 3))
     price = 2 * (p + 1) * np.log(n) / 2
 
-    def posterior(F, mixture):
+    def fit_to(rows, mixture):
         several = len(mixture.shares) > 1
         return np.eye(3, n) + 0.1, (price + excess if several else 0.0)
 
-    monkeypatch.setattr(clusters, "posterior", posterior)
-    assert clusters._trusted(F, labels, mixture) == trusted
+    monkeypatch.setattr(clusters, "fit_to", fit_to)
+    assert clusters._trusted(clusters.Rows(F, np.ones(n), labels), mixture) == trusted
+
+
+@pytest.mark.parametrize("n", [200, 1300])
+def test_a_weight_is_a_repetition_and_the_order_of_rows_says_nothing(n):
+    X, _, labels = long_classes(0, gap=4.0, n=n)
+    F, known, _ = split(X, labels)
+    rng = np.random.default_rng(0)
+    weights = rng.integers(1, 4, n).astype(float)
+    weights[:4] = 2
+    shares = shares_of(F, known, weights)
+    again = np.r_[:4, np.repeat(np.arange(4, n), weights[4:].astype(int))]
+    repeated = shares_of(F[again], known, np.r_[weights[:4], np.ones(len(again) - 4)])
+    assert_allclose(repeated, shares[again], atol=1e-6)
+    order = np.r_[:4, 4 + rng.permutation(n - 4)]
+    assert_allclose(shares_of(F[order], known, weights[order]), shares[order], atol=1e-6)

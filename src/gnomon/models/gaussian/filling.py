@@ -18,7 +18,7 @@ import numpy as np
 from gnomon.inference.loop import iterate
 from gnomon.linalg.blocks import Made
 from gnomon.linalg.data import Data, as_data, check_columns, has_gaps
-from gnomon.linalg.solve import fix_signs, threads_for
+from gnomon.linalg.solve import fix_signs, ranks_of_rows, threads_for
 from gnomon.linalg.standardize import varies
 from gnomon.models.gaussian import gaps, patterns
 from gnomon.stats.gaussian import NOISE_FLOOR
@@ -112,22 +112,34 @@ def deviations(filling: Filling, X) -> Deviations:
     return Deviations(through * missing[:, None, :], filling.noise * missing**2)
 
 
-def draws(filling: Filling, X, size, rng) -> Iterator[np.ndarray]:
-    """``size`` copies of X with gaps drawn given the rest of the row."""
+def draws(filling: Filling, X, size, rng, kinds=None) -> Iterator[np.ndarray]:
+    """``size`` copies of X with gaps drawn given the rest of the row.
+
+    All rows share the random numbers of a copy, so that what is drawn of one does not depend on
+    those beside it; or rows of one number (n,) in ``kinds`` do.
+    """
     means, spread = gaps.posterior(*_in_units(filling, X))
     L, missing = np.linalg.cholesky(spread), np.isnan(X)
+    kinds = np.zeros(len(X), dtype=int) if kinds is None else kinds
+    n_kinds = kinds.max(initial=0) + 1
     for _ in range(size):
-        z = means + np.einsum("nij,nj->ni", L, rng.standard_normal(means.shape))
-        noise = np.sqrt(filling.noise) * rng.standard_normal(X.shape)
+        normals = rng.standard_normal((n_kinds, means.shape[1]))[kinds]
+        z = means + np.einsum("nij,nj->ni", L, normals)
+        noise = np.sqrt(filling.noise) * rng.standard_normal((n_kinds, X.shape[1]))[kinds]
         drawn = filling.mean + filling.scale * (z @ filling.W.T + noise)
         yield np.where(missing, drawn, X).astype(X.dtype, copy=False)
 
 
 def copies(filling: Filling, X, size, rng) -> tuple[np.ndarray, np.ndarray]:
-    """Rows without gaps once, the others ``size`` times with gaps drawn; which row each one is."""
+    """Rows without gaps once, the others ``size`` times with gaps drawn; which row each one is.
+
+    Random numbers go by the length of a row, so that neither the order of rows nor their
+    repetition counts.
+    """
     holed = np.flatnonzero(np.isnan(X).any(axis=1))
     whole = np.setdiff1d(np.arange(len(X)), holed)
-    drawn = list(draws(filling, X[holed], size, rng))
+    lengths = np.nansum(((X[holed] - filling.mean) / filling.scale) ** 2, axis=1)
+    drawn = list(draws(filling, X[holed], size, rng, ranks_of_rows(lengths)))
     return np.concatenate([X[whole], *drawn]), np.concatenate([whole, np.tile(holed, size)])
 
 

@@ -147,7 +147,8 @@ def _by_classes(contest, fits, outputs, rng):
     first = _first_choice(contest, loss, error, apart, found)
     if not len(unlabelled.rows):
         return first
-    clusters = cluster_shares(unlabelled.F, contest.labelled.labels)
+    weights = np.append(contest.labelled.weights, unlabelled.weights)
+    clusters = cluster_shares(unlabelled.F, contest.labelled.labels, weights)
     if clusters is not None:
         share = clusters[len(contest.labelled.F) :]
     elif first.s == 0 and alone <= RULE.finds_surely:
