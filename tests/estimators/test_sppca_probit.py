@@ -205,3 +205,20 @@ def test_a_fit_forgets_the_likelihood_of_the_one_before(model):
 def test_numbers_are_refused():
     with pytest.raises(ValueError, match="y holds numbers; accepted are classes and indicators"):
         probit().fit(X, X[:, 0] + 0.05)
+
+
+@pytest.mark.parametrize("indicators", [False, True])
+def test_a_row_far_from_all_others_is_told_and_spoils_no_other(indicators):
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    X = 3 * rng.normal(size=(3, 5))[y] + rng.normal(size=(60, 5))
+    known = np.eye(3)[y] if indicators else np.where(rng.random(60) < 0.4, y, -1)
+    model = SPPCA(2, supervision="likelihood", likelihood="probit").fit(X, known)
+    far, near = X[:4].copy(), model.predict_distribution(X[:4]).mean
+    for value in (1e6, 1e10, 1e100):
+        far[2, 0] = value
+        mean, covariance = model.predict_distribution(far)
+        assert np.isfinite(mean).all() and np.isfinite(covariance).all()
+        assert_allclose(mean[[0, 1, 3]], near[[0, 1, 3]])
+        nearer = model.predict_distribution(far * (1e4 / value)).mean[2]
+        assert_allclose(mean[2], nearer, atol=1e-3)

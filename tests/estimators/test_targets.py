@@ -1,7 +1,10 @@
+from decimal import Decimal
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from sklearn.datasets import load_wine
 
 from gnomon import SPPCA, KernelSPPCA
 from gnomon.estimators import _targets, as_array, as_floats, kind_of, labelled_rows, permuted_labels
@@ -543,3 +546,13 @@ def test_classes_read_in_parts_have_a_contrast_less_than_classes():
     columns, known, coding = _targets.columns_of(y, 4, "auto", nothing)
     assert columns.shape == (4, 3) and known.tolist() == [True, True, True, False]
     assert len(coding.center) == len(coding.scale) == 2
+
+
+def test_decimal_numbers_are_numbers():
+    X, y = load_wine(return_X_y=True)
+    values = [Decimal(f"{value:.3f}") for value in X[:, 0]]
+    some = [value if i % 3 else None for i, value in enumerate(values)]
+    assert kind_of(values) == kind_of(some) == "numeric"
+    model = SPPCA(2).fit(X, values)
+    assert_allclose(model.predict(X), SPPCA(2).fit(X, np.array(values, dtype=float)).predict(X))
+    assert model.score(X, values) > 0.7

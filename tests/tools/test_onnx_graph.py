@@ -132,3 +132,13 @@ def test_draws_are_refused():
         model.fit(X[:130], Y[:130])
     with pytest.raises(ValueError, match="inference='gibbs'"):
         to_onnx(model)
+
+
+def test_booleans_are_classes_of_a_graph_and_dates_are_refused():
+    model = SPPCA(2).fit(X, Y > 0)
+    named = run(model, X)["prediction"]
+    assert named.dtype == bool
+    assert_array_equal(named, model.predict(X))
+    days = np.array(["2021-01-01", "2021-01-02", "2021-01-03"], dtype="M8[D]")[Y]
+    with pytest.raises(ValueError, match="accepted are texts, numbers and booleans"):
+        to_onnx(SPPCA(2).fit(X, days))

@@ -10,6 +10,7 @@ says which entries are known.
 """
 
 import warnings
+from decimal import Decimal
 from numbers import Real
 from typing import NamedTuple
 
@@ -331,7 +332,16 @@ def as_array(y) -> np.ndarray:
         return y.toarray()
     # Types of pandas that know missing values turn integers into floats beside them.
     y = y.astype(object) if hasattr(getattr(y, "dtype", None), "na_value") else y
-    return np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    y = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    return _without_decimals(y) if y.dtype == object else y
+
+
+def _without_decimals(y):
+    """Decimal numbers, as databases give them, as floats."""
+    if Decimal not in set(map(type, y.ravel().tolist())):
+        return y
+    flat = [float(value) if isinstance(value, Decimal) else value for value in y.ravel()]
+    return np.array(flat, dtype=object).reshape(y.shape)
 
 
 def as_floats(y) -> np.ndarray:

@@ -167,11 +167,22 @@ class Graph:
         """Declare probabilities, and the class that has the largest as the prediction."""
         self.output("probabilities", probabilities, len(names))
         best = self.add("ArgMax", probabilities, axis=1, keepdims=0)
-        text = not np.issubdtype(names.dtype, np.number)
-        types = self.onnx.TensorProto
-        kind = types.STRING if text else types.INT64 if names.dtype.kind in "iu" else types.DOUBLE
-        values = names.astype(object if text else "i8" if kind == types.INT64 else "f8")
-        self._declare("prediction", self.add("Gather", values, best, axis=0), kind, None)
+        kind, dtype = self._kind_of(names)
+        named = self.add("Gather", names.astype(dtype), best, axis=0)
+        self._declare("prediction", named, kind, None)
+
+    def _kind_of(self, names):
+        """The type that class names have in ONNX, and in NumPy."""
+        types, given = self.onnx.TensorProto, names.dtype.kind
+        if all(isinstance(name, str) for name in names.tolist()):
+            return types.STRING, object
+        if given not in "biuf":
+            raise ValueError(
+                f"model has the classes {names.tolist()[:3]}; accepted are texts, numbers and booleans"
+            )
+        if given == "b":
+            return types.BOOL, bool
+        return (types.DOUBLE, "f8") if given == "f" else (types.INT64, "i8")
 
     def labels(self, probabilities, width) -> None:
         """Declare probabilities of several labels, and those above a half as the prediction."""

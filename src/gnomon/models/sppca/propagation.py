@@ -18,6 +18,8 @@ from gnomon.linalg.solve import stacked_covariances
 # Sweeps over the factors end when none of them moves by more than the tolerance: log Z, which is
 # stationary there, then errs by the square of it. Most rows need fewer than ten.
 MOST_SWEEPS, TOLERANCE = 200, 1e-5
+# Phi is one or zero far before: a row that lies farther out would leave the range of squares.
+FAR = 1e6
 # Rows whose covariances are worked on at a time: few enough for the cache.
 BLOCK_ENTRIES = 2**17
 
@@ -46,6 +48,7 @@ class Tilted(NamedTuple):
 def propagate(factors: Factors) -> Tilted:
     """Moments of w with the factors of each row, rows in blocks."""
     n, J, k = factors.A.shape
+    factors = factors._replace(c=np.clip(factors.c, -FAR, FAR))
     size = max(1, BLOCK_ENTRIES // (k * max(J, k)))
     parts = [_tilted(*_sweep(*(part[rows] for part in factors))) for rows in slices(n, size)]
     return Tilted(*(np.concatenate(part) for part in zip(*parts, strict=True)))
