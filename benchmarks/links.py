@@ -6,7 +6,7 @@ principal components, on content smoothed by two steps of the normalised adjacen
 map of PRPCA, which knows the links and no labels.
 
     GNOMON_DATA=folder python benchmarks/links.py --repeats 10
-    GNOMON_DATA=folder python benchmarks/links.py --relations --repeats 3
+    GNOMON_DATA=folder python benchmarks/links.py --relations --repeats 20
     GNOMON_DATA=folder python benchmarks/links.py --permuted --repeats 10
 
 The second has maps without labels, of PCA and PRPCA, under a logistic regression with 20 labels a

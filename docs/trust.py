@@ -66,6 +66,11 @@ LIMITS = (
         "with few labels they err by some hundredths, and more on wide sets: see the figure",
     ),
     (
+        "rows in single precision",
+        "products are in the precision of the rows: where an axis is a thousand times as long as the noise, the noise that is learnt and "
+        "log densities begin to be rounding. Pass such rows as float64",
+    ),
+    (
         "a model that is wrong",
         "intervals hold if the model does: linear, one noise for all columns. On real data see "
         "the lines of diabetes",
