@@ -127,7 +127,7 @@ def test_a_precomputed_kernel_is_symmetric_but_for_rounding(circles, make):
     make("precomputed").fit(K)
     K[3, 5] += 0.01
     for kernel in (K, sparse.csr_array(K)):
-        with pytest.raises(ValueError, match="differs from its transpose by up to 0.01"):
+        with pytest.raises(ValueError, match=r"differs from its transpose by up to 0\.01"):
             make("precomputed").fit(kernel)
 
 

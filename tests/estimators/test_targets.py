@@ -549,7 +549,7 @@ def test_classes_read_in_parts_have_a_contrast_less_than_classes():
 
 
 def test_decimal_numbers_are_numbers():
-    X, y = load_wine(return_X_y=True)
+    X = load_wine().data
     values = [Decimal(f"{value:.3f}") for value in X[:, 0]]
     some = [value if i % 3 else None for i, value in enumerate(values)]
     assert kind_of(values) == kind_of(some) == "numeric"

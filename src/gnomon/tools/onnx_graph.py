@@ -178,7 +178,8 @@ class Graph:
             return types.STRING, object
         if given not in "biuf":
             raise ValueError(
-                f"model has the classes {names.tolist()[:3]}; accepted are texts, numbers and booleans"
+                f"model has the classes {names.tolist()[:3]}; accepted are texts, numbers and "
+                "booleans"
             )
         if given == "b":
             return types.BOOL, bool

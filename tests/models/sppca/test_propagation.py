@@ -42,8 +42,8 @@ def test_one_factor_is_exact(rng):
 def test_several_factors_are_near_the_integral(rng, scale, typical, worst):
     factors = make(rng, scale=scale)
     found = propagate(factors)
-    exact = [on_a_grid(factors, i) for i in range(len(factors.c))]
-    for ours, theirs in zip((found.log_Z, found.mean, found.covariance), zip(*exact), strict=True):
+    exact = zip(*[on_a_grid(factors, i) for i in range(len(factors.c))], strict=True)
+    for ours, theirs in zip((found.log_Z, found.mean, found.covariance), exact, strict=True):
         off = np.abs(ours - np.array(theirs)).reshape(len(ours), -1).max(axis=1)
         assert np.median(off) < typical
         assert off.max() < worst
