@@ -191,6 +191,7 @@ def test_sparse_rows_and_a_single_column_have_a_map(rows, make):
     assert state.queue
 
 
+@pytest.mark.one_sample("in one sample of ten the strength of fits afresh hardly moves either")
 def test_a_refit_keeps_the_strength_of_the_last_one(rows):
     X, y = rows
     moves, moves_afresh = 0, 0
