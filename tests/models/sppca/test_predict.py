@@ -10,6 +10,7 @@ from gnomon.datasets import remove_entries
 from gnomon.inference.loop import iterate
 from gnomon.models.sppca import predict
 from gnomon.models.sppca.fit import Problem, Settings, fit
+from gnomon.stats.gaussian import variance_of_t
 
 n, d, c, q = 40, 6, 3, 2
 
@@ -135,7 +136,7 @@ def test_the_widening_is_what_residuals_show_over_what_the_model_says(model, X, 
     for k in range(c):
         seen = observed[:, k]
         freedom = seen.sum() - q - 1
-        shown = np.sum((Y - given.mean)[seen, k] ** 2) / (freedom - 2)
+        shown = np.sum((Y - given.mean)[seen, k] ** 2) / freedom * variance_of_t(freedom)
         said = given.covariances[given.pattern][seen, k, k].mean()
         assert_allclose(found[k], shown / said)
 
