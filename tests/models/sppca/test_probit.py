@@ -198,7 +198,7 @@ def test_all_routes_find_one_maximum(rng, weights):
         assert_allclose(other.log_likelihood, found[0].log_likelihood, rtol=1e-7)
         # Near a maximum parameters are off by the root of what the likelihood of a row is off.
         grams = [state.W @ state.W.T for state in (other.state, found[0].state)]
-        assert_allclose(*grams, atol=3e-3 * np.abs(grams[1]).max())
+        assert_allclose(*grams, atol=1e-2 * np.abs(grams[1]).max())
 
 
 def test_many_labelled_rows_of_wide_data_are_never_coordinates_on_all_axes(rng, monkeypatch):
