@@ -113,6 +113,16 @@ def test_minus_one_is_a_number_where_the_task_is_numeric(table):
     assert ready.y.min() == -1
 
 
+@pytest.mark.parametrize("columns", [("y",), ("y", "z")])
+def test_a_target_of_large_whole_numbers_keeps_them(tmp_path, columns):
+    values = 1e19 * (1 + np.arange(60) % 30)
+    (tmp_path / "t.csv").write_text(
+        "a,y,z\n" + "".join(f"{np.sin(i)},{v:.3e},{v:.0f}\n" for i, v in enumerate(values))
+    )
+    ready, _ = read(open_table(tmp_path / "t.csv"), Question(target=columns, task="numeric"))
+    assert_allclose(ready.y.T, np.broadcast_to(values, ready.y.T.shape), rtol=1e-15)
+
+
 def test_a_value_can_mean_no_label(table):
     column = pa.array([-9.0 if i % 2 else i % 4 + 0.5 for i in range(60)])
     ready, _ = read(table(column), ASKED._replace(unlabelled="-9"))

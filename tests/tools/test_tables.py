@@ -233,6 +233,16 @@ def test_numbers_as_texts_have_no_needless_fraction(values, expected):
     assert as_texts(pa.chunked_array([values])).tolist() == expected
 
 
+def test_whole_numbers_beyond_all_integers_stay_apart_as_texts():
+    numbers = [1.0, 2.0**53 + 2, 1e19, 3.5e20, -1e300, np.inf, None]
+    texts = as_texts(pa.chunked_array([numbers]))
+    assert [None if text is None else float(text) for text in texts] == numbers
+    assert as_texts(pa.chunked_array([[2.0**53 + 2, 2.0**62]])).tolist() == [
+        "9007199254740994",
+        "4611686018427387904",
+    ]
+
+
 def test_a_comma_in_quotes_is_no_separator(text):
     assert open_table(text('"a, b, c";"d"\n1;2\n')).names == ["a, b, c", "d"]
 

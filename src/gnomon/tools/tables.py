@@ -571,10 +571,15 @@ def _decoded(column):
 
 
 def _without_fraction(column):
-    """Whole numbers as integers, so that class 1.0 reads 1; NaN is a gap."""
+    """Whole numbers as integers, so that class 1.0 reads 1; NaN is a gap.
+
+    Numbers stay as they are where one of them has a fraction or is beyond all integers.
+    """
     column = pc.if_else(pc.is_nan(column), None, column)
-    whole = pc.all(pc.equal(column, pc.floor(column))).as_py()
-    return column.cast(pa.int64(), safe=False) if whole else column
+    try:
+        return column.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return column
 
 
 def _joined(parts):
