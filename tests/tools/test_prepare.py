@@ -130,6 +130,27 @@ def test_a_value_can_mean_no_label(table):
     assert np.isnan(ready.y[1])
 
 
+BLANKS = ["x", " ", "y", "", "\u00a0 ", "x", "y", None]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_blank_cells_are_no_label_no_level_and_no_name(tmp_path, suffix):
+    path = tmp_path / f"t.{suffix}"
+    cells = {"a": [1.5, 3, 2, 7, 5, 4, 6, 8], "y": BLANKS, "z": BLANKS, "n": BLANKS}
+    if suffix == "csv":
+        rows = zip(*cells.values(), strict=True)
+        lines = (",".join("" if cell is None else str(cell) for cell in row) for row in rows)
+        path.write_text("\n".join([",".join(cells), *lines]) + "\n")
+    else:
+        parquet.write_table(pa.table(cells), path)
+    ready, _ = read(open_table(path), Question(target="y", id="n"))
+    known = ["x", None, "y", None, None, "x", "y", None]
+    assert ready.y.tolist() == known
+    assert ready.ids.tolist() == [name or "" for name in known]
+    assert ready.recipe.names == ["a", "z=y"]
+    assert ready.gaps == {"z": 4}
+
+
 def test_texts_are_no_numbers(table):
     with pytest.raises(TableError, match="the target 'y' is no number"):
         read(table(pa.array(["x", "y"] * 30)), ASKED._replace(task="numeric"))

@@ -146,7 +146,7 @@ class Table(NamedTuple):
         return {name: _joined([part[name] for part in parts]) for name in names}
 
     def labels(self, name) -> np.ndarray:
-        """A column of names or classes as strings, None where its cell is empty.
+        """A column of names or classes as strings, None where its cell is empty or blank.
 
         "01" is not "1", and a number of 20 digits keeps all of them. In a column of texts NA is a
         name like any other.
@@ -555,13 +555,14 @@ def as_numbers(column) -> np.ndarray:
 
 
 def as_texts(column) -> np.ndarray:
-    """A column as strings, None in the gaps."""
+    """A column as strings, None in the gaps and for blanks."""
     column = _decoded(column)
     if pa.types.is_floating(column.type):
         column = _without_fraction(column)
     # A text that occurs often is one object.
     coded = column.cast(pa.string()).combine_chunks().dictionary_encode()
-    levels = np.array([*coded.dictionary.to_pylist(), None], dtype=object)
+    texts = coded.dictionary.to_pylist()
+    levels = np.array([*(text if text.strip() else None for text in texts), None], dtype=object)
     return levels[pc.fill_null(coded.indices, len(levels) - 1).to_numpy()]
 
 
