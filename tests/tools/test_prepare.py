@@ -290,6 +290,58 @@ def test_the_target_of_a_question_is_none_one_or_several():
         read_question(asked | {"target": ["a", "b", "a"]})
 
 
+def indexed(folder, suffix, index, header="", rows=12):
+    """A table with an index as pandas writes it, beside a target that is sorted by it."""
+    path = folder / f"t.{suffix}"
+    a, y = np.sin(np.arange(rows)), ["x"] * (rows // 2) + ["y"] * (rows - rows // 2)
+    if suffix == "csv":
+        cells = zip(index, a, y, strict=True)
+        path.write_text(f"{header},a,y\n" + "".join(f"{i},{v},{k}\n" for i, v, k in cells))
+    else:
+        parquet.write_table(pa.table({"a": a, "y": y, "__index_level_0__": index}), path)
+    return open_table(path)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "header", "name"),
+    [
+        ("csv", "", "column 1"),
+        ("csv", '""', "column 1"),
+        ("csv", "Unnamed: 0", "Unnamed: 0"),
+        ("parquet", None, "__index_level_0__"),
+    ],
+)
+def test_an_index_that_pandas_or_r_wrote_names_the_rows_and_is_no_feature(
+    tmp_path, suffix, header, name
+):
+    index = [3, 1, 2, *range(4, 13)]
+    table, notes = indexed(tmp_path, suffix, index, header), []
+    asked = named_rows(table, ASKED, notes.append)
+    ready = prepare(table, asked, notes.append)
+    assert ready.recipe.names == ["a"]
+    assert ready.ids.tolist() == [str(i) for i in index]
+    assert notes == [
+        f"{name!r} was taken for the names of the rows; say --id for another",
+        f"{name!r} is an index, as pandas and R write it, no feature; if it is one, rename it",
+    ]
+
+
+def test_an_index_is_no_feature_where_rows_have_names_or_numbers(tmp_path):
+    for options in ({"id": "y"}, {"links": "links.csv"}):
+        table = indexed(tmp_path, "csv", range(12))
+        asked = named_rows(table, Question(**options), print)
+        assert (asked.id, asked.ignore) == (options.get("id"), ("column 1",))
+    asked = ASKED._replace(ignore=("column 1",))
+    assert named_rows(table, asked, pytest.fail) == asked
+
+
+@pytest.mark.parametrize("index", [[1.5, *range(2, 13)], [1, *range(1, 12)], ["", *range(11)]])
+def test_a_column_without_a_name_that_is_no_index_stays_a_feature(tmp_path, index):
+    table = indexed(tmp_path, "csv", index)
+    assert named_rows(table, ASKED, pytest.fail) == ASKED
+    assert read(table)[0].recipe.names == ["column 1", "a"]
+
+
 class Names(list):
     """Names of columns that count how often all of them are searched for one."""
 

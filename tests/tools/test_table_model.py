@@ -284,6 +284,26 @@ def test_columns_that_cannot_be_read_are_named(folder):
         model.transform(messy().iloc[:0])
 
 
+def test_a_model_of_a_table_with_an_index_takes_tables_with_and_without_it(tmp_path):
+    frame = messy()[["size", "price", "kind"]].fillna({"size": 0.5, "price": 1.5})
+    frame = frame.sample(frac=0.9, random_state=0)
+    frame.to_csv(tmp_path / "index.csv")
+    frame.to_parquet(tmp_path / "index.parquet")
+    frame.to_csv(tmp_path / "plain.csv", index=False)
+    for suffix, name in (("csv", "column 1"), ("parquet", "__index_level_0__")):
+        out = tmp_path / suffix
+        shell("fit", tmp_path / f"index.{suffix}", "-t", "kind", "-k", "2", "--out", out)
+        model = gnomon.load(out / "model.gnomon")
+        assert model.question.id == name
+        wanted = model.transform(tmp_path / f"index.{suffix}")
+        plain = pd.read_csv(tmp_path / "plain.csv")
+        for table in (tmp_path / "plain.csv", plain, frame, pd.read_csv(tmp_path / "index.csv")):
+            assert_allclose(model.transform(table), wanted)
+            assert model.score(table) > 0.5
+        shell("predict", out / "model.gnomon", tmp_path / "plain.csv", "--out", out / "p.csv")
+        shell("report", out / "model.gnomon", tmp_path / "plain.csv", "--out", out / "r.html")
+
+
 def test_numbered_columns_and_blanks_around_names_are_found(tmp_path):
     X = np.random.default_rng(0).normal(size=(30, 3))
     pd.DataFrame(X).to_csv(tmp_path / "t.csv", index=False)
