@@ -130,6 +130,20 @@ def test_a_value_can_mean_no_label(table):
     assert np.isnan(ready.y[1])
 
 
+def test_a_word_for_no_label_that_no_cell_has_is_told(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(
+        "a,y\n" + "".join(f"{i % 7},{(-9.0, 0.5, 'NA', 1.25)[i % 4]}\n" for i in range(9))
+    )
+    for word in ("-9", "-9.0", "NA", " "):
+        assert read(open_table(path), ASKED._replace(unlabelled=word))[1] == []
+    for columns in ("y", ("a", "y")):
+        asked = Question(target=columns, unlabelled="-99")
+        assert read(open_table(path), asked)[1] == [
+            "--unlabelled -99: the target has no such cell, so that no label is left out by it"
+        ]
+
+
 BLANKS = ["x", " ", "y", "", "\u00a0 ", "x", "y", None]
 
 

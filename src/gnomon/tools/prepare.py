@@ -215,6 +215,7 @@ def prepare(table: Table, asked: Question, note) -> PreparedTable:
     X = apply(recipe, table, note)
     ids = row_names(table, asked.id, X.shape[0])
     y, kind = _target(table, asked)
+    _tell_unlabelled(table, asked, note)
     for name, values in target_columns(asked, y).items():
         _check_variety(table, asked, name, values, kind, note)
     chunks = None if asked.chunks is None else _chunk_ids(table, asked.chunks)
@@ -390,6 +391,19 @@ def _target(table, asked):
 def _labels(texts, asked):
     """Texts of a target, None where it is empty or says that there is no label."""
     return np.where(texts == asked.unlabelled, None, texts)
+
+
+def _tell_unlabelled(table, asked, note):
+    """Say that no cell of the targets is the word for no label; cells of blanks are none anyway."""
+    word = asked.unlabelled
+    if not asked.targets or word is None or not word.strip():
+        return
+    columns = [table.column(name) for name in asked.targets]
+    columns += table.as_written(asked.targets).values()
+    if not any((as_texts(column) == word).any() for column in columns):
+        note(
+            f"--unlabelled {word}: the target has no such cell, so that no label is left out by it"
+        )
 
 
 def _several(texts, task):
