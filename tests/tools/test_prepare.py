@@ -133,11 +133,11 @@ def test_a_value_can_mean_no_label(table):
 def test_a_word_for_no_label_that_no_cell_has_is_told(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text(
-        "a,y\n" + "".join(f"{i % 7},{(-9.0, 0.5, 'NA', 1.25)[i % 4]}\n" for i in range(9))
+        "a,y,z\n" + "".join(f"{i},{(-9.0, 0.5, 'NA', 1.25)[i % 4]},{i}\n" for i in range(9))
     )
     for word in ("-9", "-9.0", "NA", " "):
         assert read(open_table(path), ASKED._replace(unlabelled=word))[1] == []
-    for columns in ("y", ("a", "y")):
+    for columns in ("y", ("z", "y")):
         asked = Question(target=columns, unlabelled="-99")
         assert read(open_table(path), asked)[1] == [
             "--unlabelled -99: the target has no such cell, so that no label is left out by it"
@@ -163,6 +163,14 @@ def test_blank_cells_are_no_label_no_level_and_no_name(tmp_path, suffix):
     assert ready.ids.tolist() == [name or "" for name in known]
     assert ready.recipe.names == ["a", "z=y"]
     assert ready.gaps == {"z": 4}
+
+
+@pytest.mark.parametrize("asked", [ASKED, Question(target=("y", "a")), Question(chunks="y")])
+def test_a_column_without_texts_is_refused_by_its_name(table, asked):
+    with pytest.raises(
+        TableError, match=r"column 'y' of .* holds list<.*>; texts, numbers or dates"
+    ):
+        read(table(pa.array([[1, 2]] * 9)), asked)
 
 
 def test_texts_are_no_numbers(table):

@@ -12,7 +12,7 @@ from pyarrow import csv, feather, parquet
 
 from gnomon.exceptions import TableError
 from gnomon.tools import tables
-from gnomon.tools.tables import Reading, as_numbers, as_texts, column_kind, open_table
+from gnomon.tools.tables import Reading, as_numbers, as_texts, as_values, column_kind, open_table
 
 TEXT = "name,size,when,kind\na,1.5,2020-01-01,x\nb,,2020-01-03,y\nc,3,,x\n"
 
@@ -67,6 +67,43 @@ def test_arrow_formats_are_read_as_text_is(text, tmp_path):
     feather.write_feather(data, tmp_path / "t.feather")
     check(open_table(tmp_path / "t.parquet"))
     check(open_table(tmp_path / "t.feather"))
+
+
+VIEWS = {"text": pa.string_view(), "bytes": pa.binary_view(), "half": pa.float16()}
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_columns_of_polars_and_half_numbers_are_read_as_plain_ones(tmp_path, monkeypatch, large):
+    monkeypatch.setattr(tables, "STREAM_ABOVE", 100 if large else 2**29)
+    cells = {"text": ["x", "y", None], "bytes": [b"1", b"2", b"3"], "half": [1.5, 2, None]}
+    data = pa.table({n: pa.array(cells[n], pa.float32() if n == "half" else None) for n in cells})
+    data = data.cast(pa.schema(VIEWS.items()))
+    codes = pa.array([0, 1, None], pa.uint32())
+    levels = pa.DictionaryArray.from_arrays(codes, pa.array(["x", "y"], pa.string_view()))
+    feather.write_feather(data.append_column("levels", levels), tmp_path / "t.arrow")
+    table = open_table(tmp_path / "t.arrow", na=("y",))
+    assert as_texts(table.column("text")).tolist() == ["x", None, None]
+    assert as_texts(table.column("levels")).tolist() == ["x", None, None]
+    assert as_values(table.column("text")).tolist() == ["x"]
+    assert as_values(table.column("half").filter(pa.array([True, False, True]))).tolist() == [1.5]
+    assert not {field.type for field in data.schema} & {c.type for c in columns_of(table)}
+
+
+def columns_of(table):
+    return next(iter(table.batches())).columns.values()
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [[[1, 2]], [{"u": 1}], pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int8())), [b"\xff"]],
+)
+def test_columns_without_texts_are_no_names_and_no_classes(tmp_path, cells):
+    parquet.write_table(pa.table({"a": cells, "b": [1.5]}), tmp_path / "t.parquet")
+    table = open_table(tmp_path / "t.parquet")
+    with pytest.raises(TableError, match=r"column 'a' of .* holds .*; texts, numbers or dates"):
+        table.labels("a")
+    with pytest.raises(TableError, match="no target 'c'"):
+        table.check("c", "target")
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.feather"])

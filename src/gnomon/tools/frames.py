@@ -13,7 +13,7 @@ import pyarrow as pa
 from gnomon.exceptions import TableError
 from gnomon.tools.cells import mended
 from gnomon.tools.fillings import Filling, beside, in_words_of
-from gnomon.tools.tables import Batch, Table, as_numbers, column_kind
+from gnomon.tools.tables import PLAIN, Batch, Table, as_numbers, column_kind, plain
 
 # What a table without a file is called in messages.
 TABLE = Path("the table")
@@ -70,13 +70,13 @@ def _arrow(frame, name):
     library = _library(frame)
     try:
         if library == "pyarrow":
-            return frame.column(name)
+            return plain(frame.column(name))
         column = frame[name]
         array = column.to_arrow() if library == "polars" else pa.array(column, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, KeyError) as error:
         text = " ".join(str(error).split())[:200]
         raise TableError(f"column {name!r} of {TABLE} cannot be read: {text}") from error
-    return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
+    return plain(array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array]))
 
 
 def _stacked(names, columns):
@@ -141,7 +141,8 @@ def _put_in_polars(frame, name, column, more, keep_type):
 
 
 def _put_in_arrow(table, name, column, more, keep_type):
-    place = table.column_names.index(name)
+    place, kind = table.column_names.index(name), table.schema.field(name).type
+    column = column.cast(kind) if keep_type and kind in PLAIN else column
     table = table.set_column(place, name, column)
     for title, values in more:
         table = table.add_column(place + 1, title, pa.array(values, from_pandas=True))

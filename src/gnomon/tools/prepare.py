@@ -370,7 +370,7 @@ def target_columns(asked: Question, y) -> dict:
 
 def _target(table, asked):
     """The target, a column for each of several, and what it holds; None for both where none is."""
-    columns = {name: table.column(name) for name in asked.targets}
+    columns = {name: table.cells(name) for name in asked.targets}
     texts = {name: _labels(as_texts(column), asked) for name, column in columns.items()}
     if all(text is None for values in texts.values() for text in values):
         return None, None

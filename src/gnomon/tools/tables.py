@@ -61,6 +61,9 @@ MARKS = (".", ",", "'", " ")
 # A text that is a number, with its fraction behind a point or a comma.
 NUMBER = re.compile(r"\s*[-+]?[0-9]+([.,][0-9]+)?(e[-+]?[0-9]+)?\s*", re.IGNORECASE)
 
+# Types for which Arrow lacks functions, as polars writes them, and those that take their place.
+PLAIN = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary(), pa.float16(): pa.float32()}
+
 # What pyarrow says of a cell that has another kind than those before it in its column.
 CONVERSION = re.compile(r"In CSV column #([0-9]+): .*conversion error")
 # And of a row that is longer than the blocks in which it reads.
@@ -126,7 +129,8 @@ class Table(NamedTuple):
         """What to say where a row has the name that a column should have."""
         if self.streamed or not self.names or self.features:
             return ""
-        is_row = name in as_texts(self.column(self.names[0])).tolist()
+        first = self.column(self.names[0])
+        is_row = column_kind(first) != "other" and name in as_texts(first).tolist()
         return "; a row has that name: if rows are the features, say --transpose" if is_row else ""
 
     def column(self, name) -> pa.ChunkedArray:
@@ -137,6 +141,17 @@ class Table(NamedTuple):
             self.check(name)
             raise
         return _joined(parts)
+
+    def cells(self, name) -> pa.ChunkedArray:
+        """A whole column, if its cells have texts that stand for them."""
+        column = self.column(name)
+        try:
+            return column.cast(pa.string()) if column_kind(column) == "other" else column
+        except pa.ArrowException:
+            raise TableError(
+                f"column {name!r} of {self.path} holds {column.type}; texts, numbers or dates are "
+                "wanted"
+            ) from None
 
     def as_written(self, names) -> dict[str, pa.ChunkedArray]:
         """Whole columns as the file has them: of a text file the texts, to the letter."""
@@ -151,7 +166,7 @@ class Table(NamedTuple):
         "01" is not "1", and a number of 20 digits keeps all of them. In a column of texts NA is a
         name like any other.
         """
-        column, written = self.column(name), self.as_written([name])[name]
+        column, written = self.cells(name), self.as_written([name])[name]
         texts = as_texts(column)
         if column_kind(written) != "text":
             return texts
@@ -270,7 +285,7 @@ def one_batch(path, columns, matrix=None, features=()) -> Table:
     n_rows = len(next(iter(columns.values()))) if matrix is None else matrix.shape[0]
     if n_rows == 0:
         raise TableError(f"{path} has no rows")
-    batch = Batch(n_rows, columns, matrix)
+    batch = Batch(n_rows, {name: plain(c) for name, c in columns.items()}, matrix)
     return Table(path, list(columns), list(features), lambda: iter([batch]))
 
 
@@ -280,7 +295,7 @@ def from_arrow(path, data: pa.Table) -> Table:
         raise TableError(f"{path} has a header but no rows")
     names = data.column_names
     table = _checked(Table(path, names, [], tuple))
-    columns = dict(zip(names, data.columns, strict=True))
+    columns = dict(zip(names, map(plain, data.columns), strict=True))
     return table._replace(batches=lambda: iter([Batch(data.num_rows, columns)]))
 
 
@@ -510,7 +525,7 @@ def stream(path, schema, pieces) -> Table:
     def batches() -> Iterator[Batch]:
         reader = explained(path, pieces)
         while (piece := explained(path, lambda: next(reader, None))) is not None:
-            columns = [pa.chunked_array([column]) for column in piece.columns]
+            columns = [plain(pa.chunked_array([column])) for column in piece.columns]
             yield Batch(piece.num_rows, dict(zip(names, columns, strict=True)))
 
     return Table(path, names, [], batches, streamed=True)
@@ -536,6 +551,18 @@ def column_kind(column) -> str:
     }
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     return next((name for name, holds in kinds.items() if holds(kind)), "other")
+
+
+def plain(column) -> pa.ChunkedArray:
+    """The column in a type for which Arrow has all functions."""
+    kind = column.type
+    if kind in PLAIN:
+        return column.cast(PLAIN[kind])
+    if not pa.types.is_dictionary(kind) or kind.value_type not in PLAIN:
+        return column
+    kind = PLAIN[kind.value_type]
+    parts = [part.dictionary.cast(kind).take(part.indices) for part in column.chunks]
+    return pa.chunked_array(parts, kind)
 
 
 def as_values(column) -> np.ndarray:
