@@ -169,6 +169,8 @@ def test_a_leading_zero_is_of_a_fraction(read):
         (["1,234,567.25", "1.5"], [1234567.25, 1.5]),
         (["1'234.5", "2"], [1234.5, 2]),
         (["1 234,5", "2"], [1234.5, 2]),
+        (["1\u202f234,5", "2"], [1234.5, 2]),
+        (["1\u00a0234\u00a0567", "<\u00a02", "3"], [1234567, 1, 3]),
     ],
 )
 def test_thousands_are_found_where_they_are_plain(read, cells, expected):

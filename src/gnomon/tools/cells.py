@@ -29,6 +29,8 @@ from gnomon.tools.tables import (
 LIMIT = "(<=|>=|<|>|≤|≥)?"
 # A number with the sign of a share or a currency on either side.
 WITH_SIGN = r"^[%$€£¥]? *[-+]?[0-9][0-9.,']* *[%$€£¥]?$"
+# Blanks that keep the thousands of a number on its line: of usual width, of a digit, and narrow.
+BLANKS = "[\u00a0\u2007\u2009\u202f]"
 # Texts that are tried before all of a column.
 SOME_CELLS = 1000
 
@@ -175,9 +177,9 @@ def _tell_no_columns(asked, names, kinds, note):
 
 
 def bare(column, words=()):
-    """Texts without blanks around them, None where there is no value."""
+    """Texts without blanks around them and with plain ones within, None where there is no value."""
     texts = column.cast(pa.string()).combine_chunks()
-    texts = pc.utf8_trim_whitespace(texts)
+    texts = pc.replace_substring_regex(pc.utf8_trim_whitespace(texts), BLANKS, " ")
     return _emptied(texts, (*NO_VALUE, *NO_NUMBER, *words))
 
 
