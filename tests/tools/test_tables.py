@@ -198,6 +198,17 @@ def test_a_large_file_that_goes_on_wrongly_is_one_sentence(text, monkeypatch, li
         ("a,b\n", "t.csv", "has a header but no rows"),
         ("a,b,a\n1,2,3\n", "t.csv", "has the column 'a' more than once"),
         ("a,b\n1,2\n1,2,3\n", "t.csv", "Expected 2 columns, got 3"),
+        (
+            "a,b\nr1,1,2\nr2,1,3\n",
+            "t.csv",
+            "one name less than the first row.*put a name for these",
+        ),
+        (
+            "# by X\na,b\n1,2\n",
+            "t.csv",
+            "first line begins with #: if it is a comment, begin the file",
+        ),
+        ("a,b\n1,2\n1,2,3\n", "t.csv", r"got 3: 1,2,3$"),
         (b"a,b\n1,caf\xe9\n", "t.csv", "is not UTF-8.*--encoding latin-1"),
         (b"a,caf\xe9\n1,2\n", "t.csv", "is not UTF-8"),
         (TEXT, "t.docx", "unknown suffix '.docx'"),
@@ -282,6 +293,24 @@ def test_whole_numbers_beyond_all_integers_stay_apart_as_texts():
 
 def test_a_comma_in_quotes_is_no_separator(text):
     assert open_table(text('"a, b, c";"d"\n1;2\n')).names == ["a, b, c", "d"]
+
+
+@pytest.mark.parametrize("first", ["sep=;\n", "\ufeffsep=;\r\n", '"sep=;"\n', "SEP=;\n"])
+@pytest.mark.parametrize("large", [False, True])
+def test_a_line_that_names_the_separator_is_no_header(text, monkeypatch, first, large):
+    monkeypatch.setattr(tables, "STREAM_ABOVE", 10 if large else 2**29)
+    table = open_table(text(first + TEXT.replace(",", ";")))
+    check(table)
+    assert table.labels("name").tolist() == ["a", "b", "c"]
+    assert open_table(text("sep=,\n" + TEXT), Reading(separator=";")).reading.separator == ","
+    assert open_table(text("sep=ab,b\n1,2\n")).names == ["sep=ab", "b"]
+
+
+def test_names_in_quotes_may_have_several_lines_and_separators(text):
+    header = '"age\n(years, whole)";"a ""b"", c\n\nd"\n'
+    table = open_table(text(header + "1,5;2\n"))
+    assert table.names == ["age\n(years, whole)", 'a "b", c\n\nd']
+    assert_array_equal(as_numbers(table.column(table.names[0])), [1.5])
 
 
 def test_a_remembered_separator_gives_way_to_another_file(text):

@@ -64,8 +64,12 @@ NUMBER = re.compile(r"\s*[-+]?[0-9]+([.,][0-9]+)?(e[-+]?[0-9]+)?\s*", re.IGNOREC
 # Types for which Arrow lacks functions, as polars writes them, and those that take their place.
 PLAIN = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary(), pa.float16(): pa.float32()}
 
+# A first line that tells Excel the separator.
+NAMED_SEPARATOR = re.compile(r'"?sep=(.)"?\r?\n', re.IGNORECASE)
 # What pyarrow says of a cell that has another kind than those before it in its column.
 CONVERSION = re.compile(r"In CSV column #([0-9]+): .*conversion error")
+# Of one with another number of cells than the header.
+OTHER_LENGTH = re.compile(r"Expected ([0-9]+) columns, got ([0-9]+): (.*)")
 # And of a row that is longer than the blocks in which it reads.
 LONG_ROW = "straddling object"
 
@@ -305,7 +309,7 @@ def _read_text(path, suffix, asked, kinds):
     _refuse_utf_16(path, asked.encoding)
     reading = asked._replace(separator=explained(path, lambda: _separator(path, suffix, asked)))
     large = _is_large(path, explained(path, lambda: size_of_text(path, asked.max_growth)))
-    options = _csv_options(csv, reading, kinds, large)
+    options = _csv_options(csv, path, reading, kinds, large)
     if large:
         schema, pieces = explained(path, lambda: _as_arrow(csv, path, options))
         table = stream(path, schema, pieces)
@@ -411,7 +415,7 @@ def _texts(table, own, names):
     """Columns of a text file as they are in it, batch by batch; ``own`` is its header."""
     from pyarrow import csv
 
-    options = _csv_options(csv, table.reading, {}, large=True)
+    options = _csv_options(csv, table.path, table.reading, {}, large=True)
     places = {name: place for place, name in enumerate(table.names)}
     convert = csv.ConvertOptions(
         column_types=dict.fromkeys(own, pa.string()), null_values=[], strings_can_be_null=False
@@ -425,13 +429,16 @@ def _texts(table, own, names):
         yield {name: pa.chunked_array([piece.column(places[name])]) for name in names}
 
 
-def _csv_options(csv, reading, kinds, large):
+def _csv_options(csv, path, reading, kinds, large):
     # A whole file is read in large blocks: kinds are guessed from the first one. Threads would
     # read ahead of a stream of large blocks, and hold what they have read.
     block = BATCH_BYTES if large else WHOLE_BYTES
     return {
         "read_options": csv.ReadOptions(
-            encoding=reading.encoding, block_size=block, use_threads=not large
+            encoding=reading.encoding,
+            block_size=block,
+            use_threads=not large,
+            skip_rows=int(_named_separator(path, reading.encoding) is not None),
         ),
         "parse_options": csv.ParseOptions(delimiter=reading.separator, newlines_in_values=True),
         "convert_options": csv.ConvertOptions(
@@ -455,13 +462,19 @@ def _without_words(batch):
 
 
 def _separator(path, suffix, asked):
-    """The one asked for, that of the suffix, or the one that the first line has most of."""
-    line = _first_line(path, asked.encoding)
+    """The one asked for, named, or of the suffix, else the one that the first line has most of."""
+    line, named = _first_line(path, asked.encoding), _named_separator(path, asked.encoding)
     if asked.separator is not None and (
         asked.separator in line or asked.separator not in CANDIDATES
     ):
         return asked.separator
-    return SEPARATORS.get(suffix) or max(CANDIDATES, key=line.count)
+    return named or SEPARATORS.get(suffix) or max(CANDIDATES, key=line.count)
+
+
+def _named_separator(path, encoding):
+    """The separator that a line of its own names before the header, as sep=; does for Excel."""
+    named = NAMED_SEPARATOR.match(_start(path, encoding))
+    return named and named[1]
 
 
 def size_of_text(path, max_growth) -> int:
@@ -477,11 +490,16 @@ def _source(path):
 
 
 def _first_line(path, encoding):
-    """The first line without what stands in quotes."""
+    """The header without what stands in quotes, be it over several lines."""
+    start = NAMED_SEPARATOR.sub("", _start(path, encoding))
+    return io.StringIO(re.sub('"[^"]*"', "", start)).readline()
+
+
+def _start(path, encoding):
+    """Some thousand signs from the start of a text file, without a mark of the order of bytes."""
     with pa.input_stream(str(path), compression="detect") as stream:
         start = stream.read(2**16)
-    line = io.StringIO(start.decode(encoding, errors="replace")).readline()
-    return re.sub('"[^"]*"', "", line)
+    return start.decode(encoding, errors="replace").removeprefix("\ufeff")
 
 
 def _named(names):
@@ -514,7 +532,24 @@ def explained(path, read):
         text = " ".join(str(error).split())[:200]
         if "utf8" in text.lower() or isinstance(error, UnicodeError):
             text = "it is not UTF-8; say --encoding latin-1 (or what it is)"
-        raise TableError(f"{path} cannot be read: {text}") from error
+        raise TableError(f"{path} cannot be read: {text}{_way_out(path, text)}") from error
+
+
+def _way_out(path, text):
+    """What to do where a header is of another length than the rows, for its common causes."""
+    found = OTHER_LENGTH.search(text)
+    if not found:
+        return ""
+    first, second, *_ = [*_start(path, "latin-1").splitlines(), "", ""]
+    if first.startswith("#"):
+        return "; its first line begins with #: if it is a comment, begin the file with the header"
+    # More cells in a later row have another cause.
+    if int(found[2]) != int(found[1]) + 1 or " ".join(second.split())[:20] != found[3][:20]:
+        return ""
+    return (
+        "; the header has one name less than the first row has cells: if those begin with names "
+        "of the rows, as R writes them, put a name for these before the others"
+    )
 
 
 def stream(path, schema, pieces) -> Table:
