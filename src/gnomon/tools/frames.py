@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import csv
 
 from gnomon.exceptions import TableError
-from gnomon.tools.cells import mended
+from gnomon.tools.cells import bare, mended
 from gnomon.tools.fillings import Filling, beside, in_words_of
 from gnomon.tools.tables import PLAIN, Batch, Table, as_numbers, column_kind, plain
 
@@ -40,6 +41,8 @@ def table_of(frame, saved, note) -> Table:
     recipe, names = saved.recipe, [feature.column for feature in saved.recipe.features]
     wanted = dict.fromkeys([*recipe.matrix_names, *names, *_texts(saved.asked)])
     found = _named_columns(frame, wanted)
+    known = {name for name, kind in saved.kinds.items() if kind == "date"} & found.keys()
+    found |= {name: _as_times(found[name]) for name in known}
     matrix = _stacked(recipe.matrix_names, found) if recipe.matrix_names else None
     batch = Batch(len(frame), found, matrix)
     table = Table(TABLE, list(found), list(recipe.matrix_names), lambda: iter([batch]))
@@ -77,6 +80,16 @@ def _arrow(frame, name):
         text = " ".join(str(error).split())[:200]
         raise TableError(f"column {name!r} of {TABLE} cannot be read: {text}") from error
     return plain(array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array]))
+
+
+def _as_times(column):
+    """Texts as the reader of text files takes them for times and stamps, else as they are."""
+    if column_kind(column) != "text":
+        return column
+    text, parse = pa.BufferOutputStream(), csv.ParseOptions(ignore_empty_lines=False)
+    csv.write_csv(pa.table({"": bare(column)}), text)
+    (found,) = csv.read_csv(pa.py_buffer(text.getvalue()), parse_options=parse).columns
+    return found if column_kind(found) == "date" else column
 
 
 def _stacked(names, columns):
