@@ -65,7 +65,7 @@ NUMBER = re.compile(r"\s*[-+]?[0-9]+([.,][0-9]+)?(e[-+]?[0-9]+)?\s*", re.IGNOREC
 PLAIN = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary(), pa.float16(): pa.float32()}
 
 # A first line that tells Excel the separator.
-NAMED_SEPARATOR = re.compile(r'"?sep=(.)"?\r?\n', re.IGNORECASE)
+NAMED_SEPARATOR = re.compile(r'\A"?sep=(.)"?\r?\n', re.IGNORECASE)
 # What pyarrow says of a cell that has another kind than those before it in its column.
 CONVERSION = re.compile(r"In CSV column #([0-9]+): .*conversion error")
 # Of one with another number of cells than the header.
@@ -540,7 +540,7 @@ def _way_out(path, text):
     found = OTHER_LENGTH.search(text)
     if not found:
         return ""
-    first, second, *_ = [*_start(path, "latin-1").splitlines(), "", ""]
+    first, second = [*_start(path, "latin-1").splitlines(), "", ""][:2]
     if first.startswith("#"):
         return "; its first line begins with #: if it is a comment, begin the file with the header"
     # More cells in a later row have another cause.
@@ -590,14 +590,23 @@ def column_kind(column) -> str:
 
 def plain(column) -> pa.ChunkedArray:
     """The column in a type for which Arrow has all functions."""
-    kind = column.type
-    if kind in PLAIN:
-        return column.cast(PLAIN[kind])
-    if not pa.types.is_dictionary(kind) or kind.value_type not in PLAIN:
+    coded = pa.types.is_dictionary(column.type)
+    kind = PLAIN.get(column.type.value_type if coded else column.type)
+    if kind is None:
         return column
-    kind = PLAIN[kind.value_type]
-    parts = [part.dictionary.cast(kind).take(part.indices) for part in column.chunks]
+    if coded:
+        parts = [_cast(part.dictionary, kind).take(part.indices) for part in column.chunks]
+    else:
+        parts = [_cast(part, kind) for part in column.chunks]
     return pa.chunked_array(parts, kind)
+
+
+def _cast(part, kind):
+    """Values in another type; early versions of pyarrow cast no views."""
+    try:
+        return part.cast(kind)
+    except pa.ArrowNotImplementedError:
+        return pa.array(part.to_pylist(), kind)
 
 
 def as_values(column) -> np.ndarray:
