@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from scipy import sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
@@ -352,10 +351,11 @@ def _found_and_fitted(feature, column):
 
     Durations may have any range, and early files know none.
     """
-    found = "time" if pa.types.is_time(column.type) else column_kind(column)
+    kind = str(column.type)
+    found = "time" if kind.startswith(("time32", "time64")) else column_kind(column)
     of_a_day = feature.kind == "date" and 0 <= feature.low and feature.high <= HOURS
     fitted = "time" if of_a_day else feature.kind
-    is_open = pa.types.is_duration(column.type) or np.isinf(feature.high)
+    is_open = kind.startswith("duration") or np.isinf(feature.high)
     return found, found if is_open and {found, fitted} == {"date", "time"} else fitted
 
 
