@@ -11,6 +11,7 @@ from pyarrow import parquet
 
 import gnomon
 from gnomon.exceptions import ModelFileError, TableError
+from gnomon.tools import tables
 from gnomon.tools.prepare import (
     Question,
     load_fit,
@@ -348,13 +349,17 @@ def test_an_index_that_pandas_or_r_wrote_names_the_rows_and_is_no_feature(
     ]
 
 
-def test_an_index_is_no_feature_where_rows_have_names_or_numbers(tmp_path):
+def test_an_index_is_no_feature_where_rows_have_names_or_numbers(tmp_path, monkeypatch):
     for options in ({"id": "y"}, {"links": "links.csv"}):
         table = indexed(tmp_path, "csv", range(12))
         asked = named_rows(table, Question(**options), print)
         assert (asked.id, asked.ignore) == (options.get("id"), ("column 1",))
     asked = ASKED._replace(ignore=("column 1",))
     assert named_rows(table, asked, pytest.fail) == asked
+    monkeypatch.setattr(tables, "STREAM_ABOVE", 10)
+    table = indexed(tmp_path, "csv", range(12))
+    assert table.streamed
+    assert named_rows(table, ASKED, print) == asked
 
 
 @pytest.mark.parametrize("index", [[1.5, *range(2, 13)], [1, *range(1, 12)], ["", *range(11)]])
