@@ -129,7 +129,10 @@ def test_1234_without_evidence_is_by_the_separator_with_a_note_or_an_error(read)
     cells = ["1,234", "12,345"]
     table, notes = read(cells, ";")
     assert_array_equal(numbers(table), [1.234, 12.345])
-    assert "decimal comma; if that is wrong, say --thousands ," in notes[0]
+    assert (
+        "in 'a': a comma is read as a decimal comma; if that is wrong, say --thousands ,"
+        in notes[0]
+    )
     table, notes = read(cells, ",")
     assert_array_equal(numbers(table), [1234, 12345])
     assert "thousands; if that is wrong, say --decimal ," in notes[0]
@@ -137,6 +140,22 @@ def test_1234_without_evidence_is_by_the_separator_with_a_note_or_an_error(read)
         read(cells, "\t")
     assert_array_equal(numbers(read(cells, "\t", thousands=",")[0]), [1234, 12345])
     assert_array_equal(numbers(read(cells, "\t", decimal=",")[0]), [1.234, 12.345])
+
+
+def test_1234_with_a_point_is_no_evidence_for_1234_with_a_comma(read):
+    columns = {"a": ["5,410", "1,234"], "b": ["1.997", "2.345"], "c": ["7", "8"]}
+    table, notes = read(columns, ";")
+    assert_array_equal(numbers(table), [5.41, 1.234])
+    assert notes[0] == (
+        "numbers such as 1,234 and 1.234 in 'a', 'b': a comma is read as a decimal comma; "
+        "if that is wrong, say --thousands ,"
+    )
+    assert "found in 'b'; if they are of thousands, say --thousands ." in notes[2]
+    with pytest.raises(TableError, match=r"1,234 and 1\.234 in 'a', 'b', which"):
+        read(columns, "\t")
+    for fraction in ("0.997", "1.9", "1.9971", "12345.678"):
+        table, _ = read(columns | {"b": ["1.997", fraction]}, ";")
+        assert_array_equal(numbers(table), [5410, 1234])
 
 
 def test_a_leading_zero_is_of_a_fraction(read):
@@ -150,6 +169,8 @@ def test_a_leading_zero_is_of_a_fraction(read):
         (["1,234,567.25", "1.5"], [1234567.25, 1.5]),
         (["1'234.5", "2"], [1234.5, 2]),
         (["1 234,5", "2"], [1234.5, 2]),
+        (["1\u202f234,5", "2"], [1234.5, 2]),
+        (["1\u00a0234\u00a0567", "<\u00a02", "3"], [1234567, 1, 3]),
     ],
 )
 def test_thousands_are_found_where_they_are_plain(read, cells, expected):

@@ -167,6 +167,15 @@ def test_texts_of_dates_stay_texts(fitted):
     assert model.impute(pl.from_arrow(texts))["x"].to_list() == expected
 
 
+def test_texts_of_stamps_keep_the_time_of_the_day(fitted):
+    seconds = pa.array(np.rint(1.6e9 + 1e6 * Z).astype(int)).cast(pa.timestamp("s"))
+    model, table = fitted(with_gaps(seconds))
+    texts = table.set_column(2, "x", table["x"].cast(pa.string()))
+    expected = model.impute(table)["x"].to_pylist()
+    filled = model.impute(texts)["x"].to_pylist()
+    assert [datetime.datetime.fromisoformat(cell) for cell in filled] == expected
+
+
 def test_texts_of_whole_numbers_stay_texts(fitted):
     model, table = fitted(with_gaps(values("int")))
     texts = table.set_column(2, "x", table["x"].cast(pa.string()))

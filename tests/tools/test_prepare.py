@@ -11,6 +11,7 @@ from pyarrow import parquet
 
 import gnomon
 from gnomon.exceptions import ModelFileError, TableError
+from gnomon.tools import tables
 from gnomon.tools.prepare import (
     Question,
     load_fit,
@@ -113,11 +114,64 @@ def test_minus_one_is_a_number_where_the_task_is_numeric(table):
     assert ready.y.min() == -1
 
 
+@pytest.mark.parametrize("columns", [("y",), ("y", "z")])
+def test_a_target_of_large_whole_numbers_keeps_them(tmp_path, columns):
+    values = 1e19 * (1 + np.arange(60) % 30)
+    (tmp_path / "t.csv").write_text(
+        "a,y,z\n" + "".join(f"{np.sin(i)},{v:.3e},{v:.0f}\n" for i, v in enumerate(values))
+    )
+    ready, _ = read(open_table(tmp_path / "t.csv"), Question(target=columns, task="numeric"))
+    assert_allclose(ready.y.T, np.broadcast_to(values, ready.y.T.shape), rtol=1e-15)
+
+
 def test_a_value_can_mean_no_label(table):
     column = pa.array([-9.0 if i % 2 else i % 4 + 0.5 for i in range(60)])
     ready, _ = read(table(column), ASKED._replace(unlabelled="-9"))
     assert ready.labelled.sum() == 30
     assert np.isnan(ready.y[1])
+
+
+def test_a_word_for_no_label_that_no_cell_has_is_told(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(
+        "a,y,z\n" + "".join(f"{i},{(-9.0, 0.5, 'NA', 1.25)[i % 4]},{i}\n" for i in range(9))
+    )
+    for word in ("-9", "-9.0", "NA", " "):
+        assert read(open_table(path), ASKED._replace(unlabelled=word))[1] == []
+    for columns in ("y", ("z", "y")):
+        asked = Question(target=columns, unlabelled="-99")
+        assert read(open_table(path), asked)[1] == [
+            "--unlabelled -99: the target has no such cell, so that no label is left out by it"
+        ]
+
+
+BLANKS = ["x", " ", "y", "", "\u00a0 ", "x", "y", None]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_blank_cells_are_no_label_no_level_and_no_name(tmp_path, suffix):
+    path = tmp_path / f"t.{suffix}"
+    cells = {"a": [1.5, 3, 2, 7, 5, 4, 6, 8], "y": BLANKS, "z": BLANKS, "n": BLANKS}
+    if suffix == "csv":
+        rows = zip(*cells.values(), strict=True)
+        lines = (",".join("" if cell is None else str(cell) for cell in row) for row in rows)
+        path.write_text("\n".join([",".join(cells), *lines]) + "\n")
+    else:
+        parquet.write_table(pa.table(cells), path)
+    ready, _ = read(open_table(path), Question(target="y", id="n"))
+    known = ["x", None, "y", None, None, "x", "y", None]
+    assert ready.y.tolist() == known
+    assert ready.ids.tolist() == [name or "" for name in known]
+    assert ready.recipe.names == ["a", "z=y"]
+    assert ready.gaps == {"z": 4}
+
+
+@pytest.mark.parametrize("asked", [ASKED, Question(target=("y", "a")), Question(chunks="y")])
+def test_a_column_without_texts_is_refused_by_its_name(table, asked):
+    with pytest.raises(
+        TableError, match=r"column 'y' of .* holds list<.*>; texts, numbers or dates"
+    ):
+        read(table(pa.array([[1, 2]] * 9)), asked)
 
 
 def test_texts_are_no_numbers(table):
@@ -257,6 +311,62 @@ def test_the_target_of_a_question_is_none_one_or_several():
     assert Question(target="ab").targets == ("ab",)
     with pytest.raises(TableError, match="--target 'a' is given more than once"):
         read_question(asked | {"target": ["a", "b", "a"]})
+
+
+def indexed(folder, suffix, index, header="", rows=12):
+    """A table with an index as pandas writes it, beside a target that is sorted by it."""
+    path = folder / f"t.{suffix}"
+    a, y = np.sin(np.arange(rows)), ["x"] * (rows // 2) + ["y"] * (rows - rows // 2)
+    if suffix == "csv":
+        cells = zip(index, a, y, strict=True)
+        path.write_text(f"{header},a,y\n" + "".join(f"{i},{v},{k}\n" for i, v, k in cells))
+    else:
+        parquet.write_table(pa.table({"a": a, "y": y, "__index_level_0__": index}), path)
+    return open_table(path)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "header", "name"),
+    [
+        ("csv", "", "column 1"),
+        ("csv", '""', "column 1"),
+        ("csv", "Unnamed: 0", "Unnamed: 0"),
+        ("parquet", None, "__index_level_0__"),
+    ],
+)
+def test_an_index_that_pandas_or_r_wrote_names_the_rows_and_is_no_feature(
+    tmp_path, suffix, header, name
+):
+    index = [3, 1, 2, *range(4, 13)]
+    table, notes = indexed(tmp_path, suffix, index, header), []
+    asked = named_rows(table, ASKED, notes.append)
+    ready = prepare(table, asked, notes.append)
+    assert ready.recipe.names == ["a"]
+    assert ready.ids.tolist() == [str(i) for i in index]
+    assert notes == [
+        f"{name!r} was taken for the names of the rows; say --id for another",
+        f"{name!r} is an index, as pandas and R write it, no feature; if it is one, rename it",
+    ]
+
+
+def test_an_index_is_no_feature_where_rows_have_names_or_numbers(tmp_path, monkeypatch):
+    for options in ({"id": "y"}, {"links": "links.csv"}):
+        table = indexed(tmp_path, "csv", range(12))
+        asked = named_rows(table, Question(**options), print)
+        assert (asked.id, asked.ignore) == (options.get("id"), ("column 1",))
+    asked = ASKED._replace(ignore=("column 1",))
+    assert named_rows(table, asked, pytest.fail) == asked
+    monkeypatch.setattr(tables, "STREAM_ABOVE", 10)
+    table = indexed(tmp_path, "csv", range(12))
+    assert table.streamed
+    assert named_rows(table, ASKED, print) == asked
+
+
+@pytest.mark.parametrize("index", [[1.5, *range(2, 13)], [1, *range(1, 12)], ["", *range(11)]])
+def test_a_column_without_a_name_that_is_no_index_stays_a_feature(tmp_path, index):
+    table = indexed(tmp_path, "csv", index)
+    assert named_rows(table, ASKED, pytest.fail) == ASKED
+    assert read(table)[0].recipe.names == ["column 1", "a"]
 
 
 class Names(list):

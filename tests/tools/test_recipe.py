@@ -158,6 +158,31 @@ def test_text_where_numbers_were_is_named(table):
         apply(plan(table(ROWS)), table("a,kind,when\nlots,x,2020-01-01\n"))
 
 
+CELLS = {
+    "number": ["1.5", "2", "7"],
+    "date": ["2020-01-01", "2020-02-01", "2020-02-03"],
+    "time": ["08:30", "09:45", "23:00"],
+}
+
+
+@pytest.mark.parametrize("fitted", CELLS)
+@pytest.mark.parametrize("found", CELLS)
+def test_a_column_that_changed_its_kind_is_named(table, fitted, found):
+    rule = plan(table("\n".join(["a", *CELLS[fitted]])))
+    other = table("\n".join(["a", *CELLS[found]]))
+    if found == fitted:
+        assert np.isfinite(apply(rule, other)).all()
+        return
+    with pytest.raises(TableError, match=f"'a' holds {found}s; the model was fitted on {fitted}s"):
+        apply(rule, other)
+
+
+@pytest.mark.parametrize("fitted", CELLS)
+def test_a_column_without_values_is_all_gaps_for_every_kind(table, fitted):
+    rule = plan(table("\n".join(["a,b", *(f"{cell},1" for cell in CELLS[fitted])])))
+    assert np.isnan(apply(rule, table("a,b\n,1\n,2\n"))).all()
+
+
 def test_infinite_values_are_named(table):
     with pytest.raises(TableError, match="column 'a' has 1 infinite value"):
         plan(table("a,b\n1,2\ninf,3\n"))

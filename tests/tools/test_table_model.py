@@ -284,6 +284,42 @@ def test_columns_that_cannot_be_read_are_named(folder):
         model.transform(messy().iloc[:0])
 
 
+@pytest.mark.parametrize(
+    "form", ["{:02}:15", "2021-03-{:02}T10:00Z", "2021-03-{:02} 10:00:00.500", "{:02}.03.2021"]
+)
+def test_texts_of_times_in_a_frame_are_read_as_in_a_file(tmp_path, form):
+    frame = pd.DataFrame({"a": np.arange(12.0) ** 2})
+    frame["when"] = [None if i == 3 else form.format(1 + i) for i in range(12)]
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    shell("fit", tmp_path / "t.csv", "-k", "1", "--out", tmp_path)
+    model = gnomon.load(tmp_path / "model.gnomon")
+    assert [feature.kind for feature in model.recipe.features] == ["number", "date"]
+    for table in (frame, pl.from_pandas(frame)):
+        assert_allclose(model.transform(table), model.transform(tmp_path / "t.csv"))
+    with pytest.raises(TableError, match="column 'when' holds texts as 'soon'"):
+        model.transform(frame.assign(when="soon"))
+
+
+def test_a_model_of_a_table_with_an_index_takes_tables_with_and_without_it(tmp_path):
+    frame = messy()[["size", "price", "kind"]].fillna({"size": 0.5, "price": 1.5})
+    frame = frame.sample(frac=0.9, random_state=0)
+    frame.to_csv(tmp_path / "index.csv")
+    frame.to_parquet(tmp_path / "index.parquet")
+    frame.to_csv(tmp_path / "plain.csv", index=False)
+    for suffix, name in (("csv", "column 1"), ("parquet", "__index_level_0__")):
+        out = tmp_path / suffix
+        shell("fit", tmp_path / f"index.{suffix}", "-t", "kind", "-k", "2", "--out", out)
+        model = gnomon.load(out / "model.gnomon")
+        assert model.question.id == name
+        wanted = model.transform(tmp_path / f"index.{suffix}")
+        plain = pd.read_csv(tmp_path / "plain.csv")
+        for table in (tmp_path / "plain.csv", plain, frame, pd.read_csv(tmp_path / "index.csv")):
+            assert_allclose(model.transform(table), wanted)
+            assert model.score(table) > 0.5
+        shell("predict", out / "model.gnomon", tmp_path / "plain.csv", "--out", out / "p.csv")
+        shell("report", out / "model.gnomon", tmp_path / "plain.csv", "--out", out / "r.html")
+
+
 def test_numbered_columns_and_blanks_around_names_are_found(tmp_path):
     X = np.random.default_rng(0).normal(size=(30, 3))
     pd.DataFrame(X).to_csv(tmp_path / "t.csv", index=False)

@@ -12,7 +12,7 @@ from pyarrow import csv, feather, parquet
 
 from gnomon.exceptions import TableError
 from gnomon.tools import tables
-from gnomon.tools.tables import Reading, as_numbers, as_texts, column_kind, open_table
+from gnomon.tools.tables import Reading, as_numbers, as_texts, as_values, column_kind, open_table
 
 TEXT = "name,size,when,kind\na,1.5,2020-01-01,x\nb,,2020-01-03,y\nc,3,,x\n"
 
@@ -67,6 +67,43 @@ def test_arrow_formats_are_read_as_text_is(text, tmp_path):
     feather.write_feather(data, tmp_path / "t.feather")
     check(open_table(tmp_path / "t.parquet"))
     check(open_table(tmp_path / "t.feather"))
+
+
+VIEWS = {"text": pa.string_view(), "bytes": pa.binary_view(), "half": pa.float16()}
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_columns_of_polars_and_half_numbers_are_read_as_plain_ones(tmp_path, monkeypatch, large):
+    monkeypatch.setattr(tables, "STREAM_ABOVE", 100 if large else 2**29)
+    cells = {"text": ["x", "y", None], "bytes": [b"1", b"2", b"3"]}
+    cells["half"] = [np.float16(1.5), np.float16(2), None]
+    data = pa.table({name: pa.array(cells[name], kind) for name, kind in VIEWS.items()})
+    codes = pa.array([0, 1, None], pa.uint32())
+    levels = pa.DictionaryArray.from_arrays(codes, pa.array(["x", "y"], pa.string_view()))
+    feather.write_feather(data.append_column("levels", levels), tmp_path / "t.arrow")
+    table = open_table(tmp_path / "t.arrow", na=("y",))
+    assert as_texts(table.column("text")).tolist() == ["x", None, None]
+    assert as_texts(table.column("levels")).tolist() == ["x", None, None]
+    assert as_values(table.column("text")).tolist() == ["x"]
+    assert as_values(table.column("half").filter(pa.array([True, False, True]))).tolist() == [1.5]
+    assert not {field.type for field in data.schema} & {c.type for c in columns_of(table)}
+
+
+def columns_of(table):
+    return next(iter(table.batches())).columns.values()
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [[[1, 2]], [{"u": 1}], pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int8())), [b"\xff"]],
+)
+def test_columns_without_texts_are_no_names_and_no_classes(tmp_path, cells):
+    parquet.write_table(pa.table({"a": cells, "b": [1.5]}), tmp_path / "t.parquet")
+    table = open_table(tmp_path / "t.parquet")
+    with pytest.raises(TableError, match=r"column 'a' of .* holds .*; texts, numbers or dates"):
+        table.labels("a")
+    with pytest.raises(TableError, match="no target 'c'"):
+        table.check("c", "target")
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.feather"])
@@ -161,6 +198,17 @@ def test_a_large_file_that_goes_on_wrongly_is_one_sentence(text, monkeypatch, li
         ("a,b\n", "t.csv", "has a header but no rows"),
         ("a,b,a\n1,2,3\n", "t.csv", "has the column 'a' more than once"),
         ("a,b\n1,2\n1,2,3\n", "t.csv", "Expected 2 columns, got 3"),
+        (
+            "a,b\nr1,1,2\nr2,1,3\n",
+            "t.csv",
+            "one name less than the first row.*put a name for these",
+        ),
+        (
+            "# by X\na,b\n1,2\n",
+            "t.csv",
+            "first line begins with #: if it is a comment, begin the file",
+        ),
+        ("a,b\n1,2\n1,2,3\n", "t.csv", r"got 3: 1,2,3$"),
         (b"a,b\n1,caf\xe9\n", "t.csv", "is not UTF-8.*--encoding latin-1"),
         (b"a,caf\xe9\n1,2\n", "t.csv", "is not UTF-8"),
         (TEXT, "t.docx", "unknown suffix '.docx'"),
@@ -233,8 +281,36 @@ def test_numbers_as_texts_have_no_needless_fraction(values, expected):
     assert as_texts(pa.chunked_array([values])).tolist() == expected
 
 
+def test_whole_numbers_beyond_all_integers_stay_apart_as_texts():
+    numbers = [1.0, 2.0**53 + 2, 1e19, 3.5e20, -1e300, np.inf, None]
+    texts = as_texts(pa.chunked_array([numbers]))
+    assert [None if text is None else float(text) for text in texts] == numbers
+    assert as_texts(pa.chunked_array([[2.0**53 + 2, 2.0**62]])).tolist() == [
+        "9007199254740994",
+        "4611686018427387904",
+    ]
+
+
 def test_a_comma_in_quotes_is_no_separator(text):
     assert open_table(text('"a, b, c";"d"\n1;2\n')).names == ["a, b, c", "d"]
+
+
+@pytest.mark.parametrize("first", ["sep=;\n", "\ufeffsep=;\r\n", '"sep=;"\n', "SEP=;\n"])
+@pytest.mark.parametrize("large", [False, True])
+def test_a_line_that_names_the_separator_is_no_header(text, monkeypatch, first, large):
+    monkeypatch.setattr(tables, "STREAM_ABOVE", 10 if large else 2**29)
+    table = open_table(text(first + TEXT.replace(",", ";")))
+    check(table)
+    assert table.labels("name").tolist() == ["a", "b", "c"]
+    assert open_table(text("sep=,\n" + TEXT), Reading(separator=";")).reading.separator == ","
+    assert open_table(text("sep=ab,b\n1,2\n")).names == ["sep=ab", "b"]
+
+
+def test_names_in_quotes_may_have_several_lines_and_separators(text):
+    header = '"age\n(years, whole)";"a ""b"", c\n\nd"\n'
+    table = open_table(text(header + "1,5;2\n"))
+    assert table.names == ["age\n(years, whole)", 'a "b", c\n\nd']
+    assert_array_equal(as_numbers(table.column(table.names[0])), [1.5])
 
 
 def test_a_remembered_separator_gives_way_to_another_file(text):

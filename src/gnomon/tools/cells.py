@@ -29,6 +29,8 @@ from gnomon.tools.tables import (
 LIMIT = "(<=|>=|<|>|≤|≥)?"
 # A number with the sign of a share or a currency on either side.
 WITH_SIGN = r"^[%$€£¥]? *[-+]?[0-9][0-9.,']* *[%$€£¥]?$"
+# Blanks that keep the thousands of a number on its line: of usual width, of a digit, and narrow.
+BLANKS = "[\u00a0\u2007\u2009\u202f]"
 # Texts that are tried before all of a column.
 SOME_CELLS = 1000
 
@@ -51,7 +53,7 @@ class Style(NamedTuple):
 # From the plainest on: the first that fits is taken.
 STYLES = tuple(Style(point, mark) for mark in (None, ",", ".", "'", " ") for point in ".,")
 STYLES = tuple(style for style in STYLES if style.decimal != style.thousands)
-PLAIN, COMMA, THOUSANDS = Style("."), Style(","), Style(".", ",")
+PLAIN, COMMA, THOUSANDS, POINTS = Style("."), Style(","), Style(".", ","), Style(",", ".")
 
 
 class Rule(NamedTuple):
@@ -175,9 +177,9 @@ def _tell_no_columns(asked, names, kinds, note):
 
 
 def bare(column, words=()):
-    """Texts without blanks around them, None where there is no value."""
+    """Texts without blanks around them and with plain ones within, None where there is no value."""
     texts = column.cast(pa.string()).combine_chunks()
-    texts = pc.utf8_trim_whitespace(texts)
+    texts = pc.replace_substring_regex(pc.utf8_trim_whitespace(texts), BLANKS, " ")
     return _emptied(texts, (*NO_VALUE, *NO_NUMBER, *words))
 
 
@@ -266,31 +268,42 @@ def _decided_styles(table, asked, numbers, batch, note):
     unsure = [name for name, styles in marked.items() if {COMMA, THOUSANDS} <= set(styles)]
     chosen = {name: styles[0] for name, styles in marked.items() if name not in unsure}
     if unsure:
-        chosen |= dict.fromkeys(unsure, _meaning(table, asked, set(chosen.values()), batch, note))
+        meaning = _meaning(table, asked, unsure, set(chosen.values()), batch, note)
+        chosen |= dict.fromkeys(unsure, meaning)
     has_comma = any(style.decimal == "," for style in chosen.values())
     chosen |= dict.fromkeys(unmarked, COMMA if has_comma else PLAIN)
     return {name: chosen[name] for name in numbers}
 
 
-def _meaning(table, asked, sure, batch, note):
+def _meaning(table, asked, unsure, sure, batch, note):
     """What the comma of 1,234 is, with a note where nothing but the separator tells."""
     if any(style.decimal == "," for style in sure):
         return COMMA
-    if any(style.thousands == "," for style in sure) or any(_fractions(batch)):
+    pointed = list(_fractions(batch))
+    as_unsure = _like_thousands(table, pointed)
+    if any(style.thousands == "," for style in sure) or set(pointed) - set(as_unsure):
         return THOUSANDS
-    meanings = {";": COMMA, ",": THOUSANDS}
+    meanings, shown = {";": COMMA, ",": THOUSANDS}, _named([*unsure, *as_unsure])
+    such = f"numbers such as {'1,234 and 1.234' if as_unsure else '1,234'}"
     if asked.separator not in meanings:
         raise TableError(
-            f"{table.path} has numbers such as 1,234, which may have a decimal comma or thousands; "
+            f"{table.path} has {such} in {shown}, which may have decimals or thousands; "
             "say --decimal , or --thousands ,"
         )
     meaning = meanings[asked.separator]
     is_comma = meaning is COMMA
     note(
-        f"numbers such as 1,234 are read with {'a decimal comma' if is_comma else 'thousands'}; "
+        f"{such} in {shown}: a comma is read as {'a decimal comma' if is_comma else 'thousands'}; "
         f"if that is wrong, say {'--thousands' if is_comma else '--decimal'} ,"
     )
     return meaning
+
+
+def _like_thousands(table, names):
+    """Those of columns with decimal points that could have thousands there, as 1.234 in a text."""
+    written = next(iter(table.written(names))) if table.written and names else {}
+    texts = {name: bare(column) for name, column in written.items()}
+    return [name for name in texts if _fits(texts[name], POINTS.pattern)]
 
 
 def _fractions(batch):

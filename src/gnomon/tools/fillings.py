@@ -115,7 +115,9 @@ def _narrowed(column):
     """Whole numbers as integers, and times that are all midnights as days, for short texts."""
     narrow = pa.date32() if pa.types.is_temporal(column.type) else pa.int64()
     try:
-        return column if pa.types.is_boolean(column.type) else column.cast(narrow)
+        # Not every cast that leaves hours or fractions out says so.
+        short = column if pa.types.is_boolean(column.type) else column.cast(narrow)
+        return short if short.cast(column.type).equals(column) else column
     except pa.ArrowException:
         return column
 

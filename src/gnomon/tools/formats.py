@@ -193,8 +193,7 @@ def _matrix(path, suffix, max_growth):
             f"{path} holds an array of shape {matrix.shape} and dtype {matrix.dtype}; "
             "a matrix of numbers is wanted"
         )
-    if matrix.dtype.kind != "f":
-        matrix = matrix.astype(float)
+    matrix = _native(matrix) if matrix.dtype.kind == "f" else matrix.astype(float)
     return matrix, columns, features or [f"x{i + 1}" for i in range(matrix.shape[1])]
 
 
@@ -220,13 +219,18 @@ def _npz(path, max_growth):
         names = [name for name in TARGETS if name in file.files]
         if not names:
             return matrix, {}, None
-        target = file[names[0]]
+        target = np.asarray(file[names[0]])
     if target.shape != matrix.shape[:1]:
         raise TableError(
             f"{path} has {names[0]!r} of shape {target.shape}; "
             f"one value a row is wanted, {matrix.shape[0]:,} in all"
         )
-    return matrix, {"target": pa.chunked_array([pa.array(target)])}, None
+    return matrix, {"target": pa.chunked_array([pa.array(_native(target))])}, None
+
+
+def _native(array):
+    """An array in the byte order of this machine."""
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def _pick(path, names, wanted):

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import csv
 
 from gnomon.exceptions import TableError
-from gnomon.tools.cells import mended
+from gnomon.tools.cells import bare, mended
 from gnomon.tools.fillings import Filling, beside, in_words_of
-from gnomon.tools.tables import Batch, Table, as_numbers, column_kind
+from gnomon.tools.tables import PLAIN, Batch, Table, as_numbers, column_kind, plain
 
 # What a table without a file is called in messages.
 TABLE = Path("the table")
@@ -40,6 +41,8 @@ def table_of(frame, saved, note) -> Table:
     recipe, names = saved.recipe, [feature.column for feature in saved.recipe.features]
     wanted = dict.fromkeys([*recipe.matrix_names, *names, *_texts(saved.asked)])
     found = _named_columns(frame, wanted)
+    known = {name for name, kind in saved.kinds.items() if kind == "date"} & found.keys()
+    found |= {name: _as_times(found[name]) for name in known}
     matrix = _stacked(recipe.matrix_names, found) if recipe.matrix_names else None
     batch = Batch(len(frame), found, matrix)
     table = Table(TABLE, list(found), list(recipe.matrix_names), lambda: iter([batch]))
@@ -70,13 +73,23 @@ def _arrow(frame, name):
     library = _library(frame)
     try:
         if library == "pyarrow":
-            return frame.column(name)
+            return plain(frame.column(name))
         column = frame[name]
         array = column.to_arrow() if library == "polars" else pa.array(column, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, KeyError) as error:
         text = " ".join(str(error).split())[:200]
         raise TableError(f"column {name!r} of {TABLE} cannot be read: {text}") from error
-    return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
+    return plain(array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array]))
+
+
+def _as_times(column):
+    """Texts as the reader of text files takes them for times and stamps, else as they are."""
+    if column_kind(column) != "text":
+        return column
+    text, parse = pa.BufferOutputStream(), csv.ParseOptions(ignore_empty_lines=False)
+    csv.write_csv(pa.table({"": bare(column)}), text)
+    (found,) = csv.read_csv(pa.py_buffer(text.getvalue()), parse_options=parse).columns
+    return found if column_kind(found) == "date" else column
 
 
 def _stacked(names, columns):
@@ -141,7 +154,8 @@ def _put_in_polars(frame, name, column, more, keep_type):
 
 
 def _put_in_arrow(table, name, column, more, keep_type):
-    place = table.column_names.index(name)
+    place, kind = table.column_names.index(name), table.schema.field(name).type
+    column = column.cast(kind) if keep_type and kind in PLAIN else column
     table = table.set_column(place, name, column)
     for title, values in more:
         table = table.add_column(place + 1, title, pa.array(values, from_pandas=True))

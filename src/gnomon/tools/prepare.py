@@ -33,6 +33,8 @@ WORDS = {"yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
 MANY_CLASSES = 20
 # With fewer rows, texts that differ everywhere may be categories.
 NAMED_ROWS = 10
+# What a column without a name is called: of a text file, by pandas, and in its parquet files.
+INDICES = ("column 1", "Unnamed: 0", "__index_level_0__")
 
 
 class Question(NamedTuple):
@@ -155,22 +157,48 @@ def open_for(saved: SavedModel, path, note, **options) -> Table:
 
 
 def named_rows(table: Table, asked: Question, note) -> Question:
-    """The question with the first column of texts that all differ as the names of the rows.
+    """The question with the names of the rows, and without an index that a program wrote.
 
-    A column that is asked for is taken; links name rows by number where none is.
+    Names are the first column of texts that all differ, else the index. A column that is asked for
+    is taken; links name rows by number where none is.
     """
-    linked = asked.links not in (None, NEIGHBOURS)
-    if asked.id is not None or linked or table.streamed or table.features:
+    if table.features:
         return asked
+    name, indices = asked.id, _indices(table, asked)
+    if name is None and asked.links in (None, NEIGHBOURS) and not table.streamed:
+        name = _different_texts(table, asked) or next(iter(indices), None)
+        if name is not None:
+            note(f"{name!r} was taken for the names of the rows; say --id for another")
+    for index in indices:
+        note(
+            f"{index!r} is an index, as pandas and R write it, no feature; if it is one, rename it"
+        )
+    ignored = (index for index in indices if index != name)
+    return asked._replace(id=name, ignore=(*asked.ignore, *ignored))
+
+
+def _indices(table, asked):
+    """Columns without a name of their own that have another whole number in every row."""
+    used = {*asked.targets, asked.id, asked.chunks, *asked.ignore}
+    names = [name for name in table.names if name in INDICES and name not in used]
+    if not names:
+        return []
+    columns = next(iter(table.batches())).columns
+    values = {name: as_values(columns[name]) for name in names}
+    n_rows = len(columns[names[0]])
+    return [n for n, v in values.items() if v.dtype.kind in "iu" and len(np.unique(v)) == n_rows]
+
+
+def _different_texts(table, asked):
+    """The first column of texts that all differ, None where there is none."""
     used = {*asked.targets, asked.chunks, *asked.ignore}
     for name in table.names:
         column = table.column(name)
         if name in used or column_kind(column) != "text" or len(column) < NAMED_ROWS:
             continue
         if column.null_count == 0 and len(column.unique()) == len(column):
-            note(f"{name!r} was taken for the names of the rows; say --id for another")
-            return asked._replace(id=name)
-    return asked
+            return name
+    return None
 
 
 def prepare(table: Table, asked: Question, note) -> PreparedTable:
@@ -187,6 +215,7 @@ def prepare(table: Table, asked: Question, note) -> PreparedTable:
     X = apply(recipe, table, note)
     ids = row_names(table, asked.id, X.shape[0])
     y, kind = _target(table, asked)
+    _tell_unlabelled(table, asked, note)
     for name, values in target_columns(asked, y).items():
         _check_variety(table, asked, name, values, kind, note)
     chunks = None if asked.chunks is None else _chunk_ids(table, asked.chunks)
@@ -341,7 +370,7 @@ def target_columns(asked: Question, y) -> dict:
 
 def _target(table, asked):
     """The target, a column for each of several, and what it holds; None for both where none is."""
-    columns = {name: table.column(name) for name in asked.targets}
+    columns = {name: table.cells(name) for name in asked.targets}
     texts = {name: _labels(as_texts(column), asked) for name, column in columns.items()}
     if all(text is None for values in texts.values() for text in values):
         return None, None
@@ -362,6 +391,19 @@ def _target(table, asked):
 def _labels(texts, asked):
     """Texts of a target, None where it is empty or says that there is no label."""
     return np.where(texts == asked.unlabelled, None, texts)
+
+
+def _tell_unlabelled(table, asked, note):
+    """Say that no cell of the targets is the word for no label; cells of blanks are none anyway."""
+    word = asked.unlabelled
+    if not asked.targets or word is None or not word.strip():
+        return
+    columns = [table.column(name) for name in asked.targets]
+    columns += table.as_written(asked.targets).values()
+    if not any((as_texts(column) == word).any() for column in columns):
+        note(
+            f"--unlabelled {word}: the target has no such cell, so that no label is left out by it"
+        )
 
 
 def _several(texts, task):

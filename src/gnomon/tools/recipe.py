@@ -30,6 +30,8 @@ SCALES = ("auto", "standard", "none")
 CODES = (-1, *(sign * code for code in (9, 99, 999, 9999) for sign in (-1, 1)))
 # A code is at least so many usual steps, and so large a part of the range, from the other numbers.
 CODE_STEPS, CODE_PART = 3, 0.1
+# Times of the day are counted in hours, up to so many.
+HOURS = 24
 # With fewer columns a table of names and numbers is no table of samples, as genes have it.
 SAMPLES = 10
 
@@ -338,7 +340,23 @@ def _raw(feature, column, where, report):
             f"{where} holds texts as {_first_text(column)!r}; the model was fitted on "
             f"{feature.kind}s; if they mean no value, say --na WORD"
         )
+    found, fitted = _found_and_fitted(feature, column)
+    if found not in (fitted, "empty"):
+        raise TableError(f"{where} holds {found}s; the model was fitted on {fitted}s")
     return _finite(as_numbers(column), where)[:, None]
+
+
+def _found_and_fitted(feature, column):
+    """The kind of a column, and that of the fit, of which times are known by a range of hours.
+
+    Durations may have any range, and early files know none.
+    """
+    kind = str(column.type)
+    found = "time" if kind.startswith(("time32", "time64")) else column_kind(column)
+    of_a_day = feature.kind == "date" and 0 <= feature.low and feature.high <= HOURS
+    fitted = "time" if of_a_day else feature.kind
+    is_open = kind.startswith("duration") or np.isinf(feature.high)
+    return found, found if is_open and {found, fitted} == {"date", "time"} else fitted
 
 
 def _first_text(column):

@@ -61,8 +61,15 @@ MARKS = (".", ",", "'", " ")
 # A text that is a number, with its fraction behind a point or a comma.
 NUMBER = re.compile(r"\s*[-+]?[0-9]+([.,][0-9]+)?(e[-+]?[0-9]+)?\s*", re.IGNORECASE)
 
+# Types for which Arrow lacks functions, as polars writes them, and those that take their place.
+PLAIN = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary(), pa.float16(): pa.float32()}
+
+# A first line that tells Excel the separator.
+NAMED_SEPARATOR = re.compile(r'\A"?sep=(.)"?\r?\n', re.IGNORECASE)
 # What pyarrow says of a cell that has another kind than those before it in its column.
 CONVERSION = re.compile(r"In CSV column #([0-9]+): .*conversion error")
+# Of one with another number of cells than the header.
+OTHER_LENGTH = re.compile(r"Expected ([0-9]+) columns, got ([0-9]+): (.*)")
 # And of a row that is longer than the blocks in which it reads.
 LONG_ROW = "straddling object"
 
@@ -126,7 +133,8 @@ class Table(NamedTuple):
         """What to say where a row has the name that a column should have."""
         if self.streamed or not self.names or self.features:
             return ""
-        is_row = name in as_texts(self.column(self.names[0])).tolist()
+        first = self.column(self.names[0])
+        is_row = column_kind(first) != "other" and name in as_texts(first).tolist()
         return "; a row has that name: if rows are the features, say --transpose" if is_row else ""
 
     def column(self, name) -> pa.ChunkedArray:
@@ -138,6 +146,17 @@ class Table(NamedTuple):
             raise
         return _joined(parts)
 
+    def cells(self, name) -> pa.ChunkedArray:
+        """A whole column, if its cells have texts that stand for them."""
+        column = self.column(name)
+        try:
+            return column.cast(pa.string()) if column_kind(column) == "other" else column
+        except pa.ArrowException:
+            raise TableError(
+                f"column {name!r} of {self.path} holds {column.type}; texts, numbers or dates are "
+                "wanted"
+            ) from None
+
     def as_written(self, names) -> dict[str, pa.ChunkedArray]:
         """Whole columns as the file has them: of a text file the texts, to the letter."""
         if self.written is None:
@@ -146,12 +165,12 @@ class Table(NamedTuple):
         return {name: _joined([part[name] for part in parts]) for name in names}
 
     def labels(self, name) -> np.ndarray:
-        """A column of names or classes as strings, None where its cell is empty.
+        """A column of names or classes as strings, None where its cell is empty or blank.
 
         "01" is not "1", and a number of 20 digits keeps all of them. In a column of texts NA is a
         name like any other.
         """
-        column, written = self.column(name), self.as_written([name])[name]
+        column, written = self.cells(name), self.as_written([name])[name]
         texts = as_texts(column)
         if column_kind(written) != "text":
             return texts
@@ -270,7 +289,7 @@ def one_batch(path, columns, matrix=None, features=()) -> Table:
     n_rows = len(next(iter(columns.values()))) if matrix is None else matrix.shape[0]
     if n_rows == 0:
         raise TableError(f"{path} has no rows")
-    batch = Batch(n_rows, columns, matrix)
+    batch = Batch(n_rows, {name: plain(c) for name, c in columns.items()}, matrix)
     return Table(path, list(columns), list(features), lambda: iter([batch]))
 
 
@@ -280,7 +299,7 @@ def from_arrow(path, data: pa.Table) -> Table:
         raise TableError(f"{path} has a header but no rows")
     names = data.column_names
     table = _checked(Table(path, names, [], tuple))
-    columns = dict(zip(names, data.columns, strict=True))
+    columns = dict(zip(names, map(plain, data.columns), strict=True))
     return table._replace(batches=lambda: iter([Batch(data.num_rows, columns)]))
 
 
@@ -290,7 +309,7 @@ def _read_text(path, suffix, asked, kinds):
     _refuse_utf_16(path, asked.encoding)
     reading = asked._replace(separator=explained(path, lambda: _separator(path, suffix, asked)))
     large = _is_large(path, explained(path, lambda: size_of_text(path, asked.max_growth)))
-    options = _csv_options(csv, reading, kinds, large)
+    options = _csv_options(csv, path, reading, kinds, large)
     if large:
         schema, pieces = explained(path, lambda: _as_arrow(csv, path, options))
         table = stream(path, schema, pieces)
@@ -396,7 +415,7 @@ def _texts(table, own, names):
     """Columns of a text file as they are in it, batch by batch; ``own`` is its header."""
     from pyarrow import csv
 
-    options = _csv_options(csv, table.reading, {}, large=True)
+    options = _csv_options(csv, table.path, table.reading, {}, large=True)
     places = {name: place for place, name in enumerate(table.names)}
     convert = csv.ConvertOptions(
         column_types=dict.fromkeys(own, pa.string()), null_values=[], strings_can_be_null=False
@@ -410,13 +429,16 @@ def _texts(table, own, names):
         yield {name: pa.chunked_array([piece.column(places[name])]) for name in names}
 
 
-def _csv_options(csv, reading, kinds, large):
+def _csv_options(csv, path, reading, kinds, large):
     # A whole file is read in large blocks: kinds are guessed from the first one. Threads would
     # read ahead of a stream of large blocks, and hold what they have read.
     block = BATCH_BYTES if large else WHOLE_BYTES
     return {
         "read_options": csv.ReadOptions(
-            encoding=reading.encoding, block_size=block, use_threads=not large
+            encoding=reading.encoding,
+            block_size=block,
+            use_threads=not large,
+            skip_rows=int(_named_separator(path, reading.encoding) is not None),
         ),
         "parse_options": csv.ParseOptions(delimiter=reading.separator, newlines_in_values=True),
         "convert_options": csv.ConvertOptions(
@@ -440,13 +462,19 @@ def _without_words(batch):
 
 
 def _separator(path, suffix, asked):
-    """The one asked for, that of the suffix, or the one that the first line has most of."""
-    line = _first_line(path, asked.encoding)
+    """The one asked for, named, or of the suffix, else the one that the first line has most of."""
+    line, named = _first_line(path, asked.encoding), _named_separator(path, asked.encoding)
     if asked.separator is not None and (
         asked.separator in line or asked.separator not in CANDIDATES
     ):
         return asked.separator
-    return SEPARATORS.get(suffix) or max(CANDIDATES, key=line.count)
+    return named or SEPARATORS.get(suffix) or max(CANDIDATES, key=line.count)
+
+
+def _named_separator(path, encoding):
+    """The separator that a line of its own names before the header, as sep=; does for Excel."""
+    named = NAMED_SEPARATOR.match(_start(path, encoding))
+    return named and named[1]
 
 
 def size_of_text(path, max_growth) -> int:
@@ -462,11 +490,16 @@ def _source(path):
 
 
 def _first_line(path, encoding):
-    """The first line without what stands in quotes."""
+    """The header without what stands in quotes, be it over several lines."""
+    start = NAMED_SEPARATOR.sub("", _start(path, encoding))
+    return io.StringIO(re.sub('"[^"]*"', "", start)).readline()
+
+
+def _start(path, encoding):
+    """Some thousand signs from the start of a text file, without a mark of the order of bytes."""
     with pa.input_stream(str(path), compression="detect") as stream:
         start = stream.read(2**16)
-    line = io.StringIO(start.decode(encoding, errors="replace")).readline()
-    return re.sub('"[^"]*"', "", line)
+    return start.decode(encoding, errors="replace").removeprefix("\ufeff")
 
 
 def _named(names):
@@ -499,7 +532,24 @@ def explained(path, read):
         text = " ".join(str(error).split())[:200]
         if "utf8" in text.lower() or isinstance(error, UnicodeError):
             text = "it is not UTF-8; say --encoding latin-1 (or what it is)"
-        raise TableError(f"{path} cannot be read: {text}") from error
+        raise TableError(f"{path} cannot be read: {text}{_way_out(path, text)}") from error
+
+
+def _way_out(path, text):
+    """What to do where a header is of another length than the rows, for its common causes."""
+    found = OTHER_LENGTH.search(text)
+    if not found:
+        return ""
+    first, second = [*_start(path, "latin-1").splitlines(), "", ""][:2]
+    if first.startswith("#"):
+        return "; its first line begins with #: if it is a comment, begin the file with the header"
+    # More cells in a later row have another cause.
+    if int(found[2]) != int(found[1]) + 1 or " ".join(second.split())[:20] != found[3][:20]:
+        return ""
+    return (
+        "; the header has one name less than the first row has cells: if those begin with names "
+        "of the rows, as R writes them, put a name for these before the others"
+    )
 
 
 def stream(path, schema, pieces) -> Table:
@@ -510,7 +560,7 @@ def stream(path, schema, pieces) -> Table:
     def batches() -> Iterator[Batch]:
         reader = explained(path, pieces)
         while (piece := explained(path, lambda: next(reader, None))) is not None:
-            columns = [pa.chunked_array([column]) for column in piece.columns]
+            columns = [plain(pa.chunked_array([column])) for column in piece.columns]
             yield Batch(piece.num_rows, dict(zip(names, columns, strict=True)))
 
     return Table(path, names, [], batches, streamed=True)
@@ -538,6 +588,27 @@ def column_kind(column) -> str:
     return next((name for name, holds in kinds.items() if holds(kind)), "other")
 
 
+def plain(column) -> pa.ChunkedArray:
+    """The column in a type for which Arrow has all functions."""
+    coded = pa.types.is_dictionary(column.type)
+    kind = PLAIN.get(column.type.value_type if coded else column.type)
+    if kind is None:
+        return column
+    if coded:
+        parts = [_cast(part.dictionary, kind).take(part.indices) for part in column.chunks]
+    else:
+        parts = [_cast(part, kind) for part in column.chunks]
+    return pa.chunked_array(parts, kind)
+
+
+def _cast(part, kind):
+    """Values in another type; early versions of pyarrow cast no views."""
+    try:
+        return part.cast(kind)
+    except pa.ArrowNotImplementedError:
+        return pa.array(part.to_pylist(), kind)
+
+
 def as_values(column) -> np.ndarray:
     """A column without its gaps in its own type: integers, booleans, floats, else texts."""
     column = _decoded(column).drop_null()
@@ -555,13 +626,14 @@ def as_numbers(column) -> np.ndarray:
 
 
 def as_texts(column) -> np.ndarray:
-    """A column as strings, None in the gaps."""
+    """A column as strings, None in the gaps and for blanks."""
     column = _decoded(column)
     if pa.types.is_floating(column.type):
         column = _without_fraction(column)
     # A text that occurs often is one object.
     coded = column.cast(pa.string()).combine_chunks().dictionary_encode()
-    levels = np.array([*coded.dictionary.to_pylist(), None], dtype=object)
+    texts = coded.dictionary.to_pylist()
+    levels = np.array([*(text if text.strip() else None for text in texts), None], dtype=object)
     return levels[pc.fill_null(coded.indices, len(levels) - 1).to_numpy()]
 
 
@@ -571,10 +643,15 @@ def _decoded(column):
 
 
 def _without_fraction(column):
-    """Whole numbers as integers, so that class 1.0 reads 1; NaN is a gap."""
+    """Whole numbers as integers, so that class 1.0 reads 1; NaN is a gap.
+
+    Numbers stay as they are where one of them has a fraction or is beyond all integers.
+    """
     column = pc.if_else(pc.is_nan(column), None, column)
-    whole = pc.all(pc.equal(column, pc.floor(column))).as_py()
-    return column.cast(pa.int64(), safe=False) if whole else column
+    try:
+        return column.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return column
 
 
 def _joined(parts):

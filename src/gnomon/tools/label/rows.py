@@ -98,9 +98,9 @@ def from_table(table: Table, asked: Question, note, **shown) -> Rows:
         classes=_class_names(shown.get("classes") or ()),
         given=given,
         features=_features(ready.recipe),
-        images=None if image is None else as_texts(table.column(image)).tolist(),
+        images=None if image is None else as_texts(table.cells(image)).tolist(),
         image_folder=Path(shown.get("image_folder") or table.path.resolve().parent),
-        texts=None if text is None else as_texts(table.column(text)).tolist(),
+        texts=None if text is None else as_texts(table.cells(text)).tolist(),
         path=table.path,
         source=(table, ready, asked._replace(target=target, task="classes")),
     )
