@@ -827,6 +827,51 @@ def test_a_report_needs_no_variety_of_labels(text, tmp_path, rng, label):
     run("report", tmp_path / "o" / "model.gnomon", new, "--out", tmp_path / "r.html")
 
 
+@pytest.fixture
+def two_sides(text, tmp_path, rng):
+    """A model of two classes, and a function that writes its rows anew and reports on them."""
+    values = rng.normal(size=(40, 3)).round(3).tolist()
+    cells = [[f"{a}", f"{b}", f"{c}", "pq"[a > 0]] for a, b, c in values]
+
+    def path(change=lambda row: row, name="t.csv"):
+        return text("\n".join(["a,b,c,side", *(",".join(change(row)) for row in cells)]), name)
+
+    run("fit", path(), "-t", "side", "-k", "2", "--out", tmp_path / "o")
+    model, out = tmp_path / "o" / "model.gnomon", tmp_path / "r.html"
+
+    def reported(change, *options):
+        said = run("report", model, path(change, "new.csv"), "--out", out, "--json", *options)
+        return json.loads(said.stdout), out.read_text()
+
+    return model, reported
+
+
+def test_the_report_of_another_table_is_of_the_saved_model(two_sides, tmp_path):
+    """With its two classes exchanged a fit of the new table is right where the model is wrong."""
+    model, reported = two_sides
+    said, page = reported(lambda row: [*row[:-1], "qp"[row[-1] == "q"]])
+    figure = said["on this table"]
+    assert said["held out"] is None
+    assert figure["of"] == "the saved model's prediction"
+    assert figure["value"] == modelfile.load(model).score(tmp_path / "new.csv") < 0.2
+    assert any("is not the one of the fit" in note for note in said["notes"])
+    assert "The saved model&#39;s prediction: on this table the accuracy is 0." in page
+    assert "every row by the saved model" in page
+    assert "not seen" not in page
+
+
+def test_the_report_of_the_table_of_the_fit_is_of_rows_held_out(two_sides):
+    said, page = two_sides[1](lambda row: row)
+    assert said["held out"]["of"] == "the model's prediction"
+    assert "on this table" not in said
+    assert "every row by a fit that had not seen it" in page
+
+
+def test_a_table_with_an_empty_column_has_a_report(two_sides):
+    said, _ = two_sides[1](lambda row: [row[0], "", *row[2:]])
+    assert said["on this table"]["value"] > 0.8
+
+
 def test_a_table_is_read_for_the_task_of_the_fit(text, tmp_path, rng):
     """A target of numbers stays one where the new table happens to have whole ones."""
     values = rng.normal(size=(30, 2)).round(3).tolist()
