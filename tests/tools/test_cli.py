@@ -860,6 +860,12 @@ def test_the_report_of_another_table_is_of_the_saved_model(two_sides, tmp_path):
     assert "not seen" not in page
 
 
+def test_a_report_says_where_no_label_is_a_class(two_sides):
+    said, _ = two_sides[1](lambda row: [*row[:-1], "r"])
+    assert said["on this table"]["value"] == 0
+    assert any("('r') is a class of the model ('p', 'q')" in note for note in said["notes"])
+
+
 def test_the_report_of_the_table_of_the_fit_is_of_rows_held_out(two_sides):
     said, page = two_sides[1](lambda row: row)
     assert said["held out"]["of"] == "the model's prediction"

@@ -17,7 +17,6 @@ from gnomon.estimators.neighbour_layout import NeighbourLayout
 from gnomon.exceptions import TableError
 from gnomon.tools import fillings, modelfile, prepare, write
 from gnomon.tools.choose_model import LAID_OUT, MODELS, choose_model, extra_inputs
-from gnomon.tools.compare.as_saved import as_saved
 from gnomon.tools.compare.held_out import by_short_name, describe, held_out
 from gnomon.tools.compare.scoring import Deadline
 from gnomon.tools.compare.trials import INTERRUPTED
@@ -335,6 +334,10 @@ def _score_again(console, saved, X, ready, asked, graph, until):
     """The score by folds on the table of the fit, and on any other that of the model as it is."""
     if saved.notes.get("fit", {}).get("fingerprint") == _fingerprint(ready):
         return _score(console, saved.model, X, ready, asked, until)
+    from gnomon.tools.compare.as_saved import as_saved
+
+    if ready.kind == "classes" and (problem := prepare.strange_labels(saved.model, ready.y)):
+        console.note(f"the target {asked.target!r}: {problem}")
     with console.stage("scoring the saved model"):
         known = {"names": asked.targets, "graph": graph}
         score = as_saved(saved.model, X, ready.y, ready.kind, **known)
