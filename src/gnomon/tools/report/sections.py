@@ -15,7 +15,7 @@ from gnomon.tools.report.charts import (
     draw_signed,
 )
 from gnomon.tools.report.findings import TOP_FEATURES, Card, TableRow, ordered_scale
-from gnomon.tools.suggest import View, choose
+from gnomon.tools.suggest import View, choose, without_values
 
 # What can be taken in at a glance.
 MOST_ROWS = 15
@@ -216,8 +216,8 @@ def next_labels(subject) -> Card | None:
     proba = np.clip(subject.proba, 1e-300, 1)
     entropy = -(proba * np.log(proba)).sum(axis=1) / np.log(proba.shape[1])
     places, classes = np.asarray(subject.Z), np.asarray(subject.model.classes_).astype(str)
-    sure = entropy < LEAST_ENTROPY
-    view = View(places, places, proba, subject.labelled, tuple(classes.tolist()), sure)
+    passed = (entropy < LEAST_ENTROPY) | without_values(subject.ready.X)
+    view = View(places, places, proba, subject.labelled, tuple(classes.tolist()), passed)
     rng = np.random.default_rng(0)
     found = choose(view, n=MOST_ROWS, rule="representative", rng=rng)
     title = "Rows most worth labelling next"
