@@ -2,9 +2,11 @@
 
 import html
 import json
+import os
 import re
 import subprocess
 import sys
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -185,6 +187,25 @@ def test_a_folder_with_something_else_is_left_alone_unless_it_is_named(
     (tmp_path / "t.csv").write_text("a,b\n1,2\n2,4\n3,7\n")
     (tmp_path / "t-map").write_text("a file")
     assert "t-map is a file; a folder is wanted, name one with --out" in fails("fit", "t.csv")
+
+
+@pytest.mark.parametrize("command", ["fit", "compare", "report", "transform", "impute"])
+def test_a_place_that_cannot_be_is_told_before_the_work(
+    command, model, table, tmp_path, monkeypatch
+):
+    for work in ("_prepared", "_score_again", "_write"):
+        monkeypatch.setattr(commands, work, mock.Mock(side_effect=AssertionError("worked")))
+    (tmp_path / "f").write_text("a file")
+    words = {"fit": [table, *FIT], "compare": [table, "--target", "species"]}
+    line = fails(command, *words.get(command, [model, table]), "--out", tmp_path / "f" / "x.csv")
+    assert re.search(r"f (is a file|is not there)", line)
+
+
+def test_a_folder_that_may_not_be_written_to_is_refused(table, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK)
+    line = fails("fit", table, *FIT, "--out", tmp_path / "o")
+    assert f"the folder {tmp_path} may not be written to; name another with --out" in line
+    assert not (tmp_path / "o").exists()
 
 
 def test_a_second_fit_leaves_nothing_of_the_first(table, tmp_path):
@@ -468,7 +489,7 @@ def test_bytes_that_are_no_text_are_named(tmp_path):
 
 def test_a_folder_that_is_not_there_is_named(model, table, tmp_path):
     line = fails("transform", model, table, "--out", tmp_path / "none" / "z.csv")
-    assert line.endswith("none/z.csv: no such file or directory")
+    assert line.endswith("none is not there")
 
 
 def test_missing_and_foreign_files_are_named(tmp_path, table, text):

@@ -254,7 +254,8 @@ def _opened(console, model_path, path, reading):
 
 
 def _apart(out, *inputs):
-    """Where to write, if that is none of the files that are read."""
+    """Where to write, if that can be done and is none of the files that are read."""
+    write.check_place(out)
     write.check_apart(out, *inputs)
     return out
 
@@ -275,7 +276,7 @@ def compare(console, *, path, out, reading, asked, components, models, time_limi
     sizes = [prepare.read_number("--components", part, int) for part in components.split(",")]
     until = _deadline(time_limit)
     if out is not None:
-        write.check_folder_apart(out, path, asked.links)
+        write.check_folder_apart(write.place(path, out), path, asked.links)
     _, ready, asked = _prepared(console, path, asked, **reading)
     names = None if models is None else [name.strip() for name in models.split(",")]
     left = None if time_limit is None else max(until.left, MOMENT)

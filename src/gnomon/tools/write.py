@@ -52,14 +52,31 @@ def named_after(path, ending) -> Path:
 def place(path, out=None) -> Path:
     """The folder for a fit: the one given, or one named after the table that holds nothing else."""
     folder = Path(f"{stem_of(path)}-map") if out is None else Path(out)
-    if folder.exists() and not folder.is_dir():
-        raise TableError(f"{folder} is a file; a folder is wanted, name one with --out")
+    there = next(part for part in (folder, *folder.parents) if part.exists())
+    if not there.is_dir():
+        raise TableError(f"{there} is a file; a folder is wanted, name one with --out")
+    _check_rights(there)
     if out is None and folder.exists() and not (folder / MODEL).exists() and any(folder.iterdir()):
         raise TableError(
             f"the folder {folder} holds something else than a result of gnomon fit; "
             "name another one with --out"
         )
     return folder
+
+
+def _check_rights(folder):
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise TableError(f"the folder {folder} may not be written to; name another with --out")
+
+
+def check_place(out):
+    """Refuse a file that cannot be made; a device is written to as it is."""
+    if str(out) == "-" or (os.path.exists(out) and not os.path.isfile(out)):
+        return
+    folder = Path(os.path.realpath(out)).parent
+    if not folder.is_dir():
+        raise TableError(f"--out {out}: the folder {folder} is not there")
+    _check_rights(folder)
 
 
 def make_folder(out) -> Path:
