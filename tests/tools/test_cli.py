@@ -18,7 +18,8 @@ pa = pytest.importorskip("pyarrow")
 from pyarrow import csv, parquet
 from typer.testing import CliRunner
 
-from gnomon.tools import commands, modelfile, prepare, tables
+from gnomon.exceptions import TableError
+from gnomon.tools import commands, modelfile, prepare, tables, write
 from gnomon.tools.cli import app
 
 import messy
@@ -275,6 +276,43 @@ def test_cells_that_csv_cannot_hold_are_named(tmp_path):
     assert "column 'c' holds list" in line
     assert line.endswith("which csv cannot; write parquet")
     run("impute", *options, tmp_path / "f.parquet")
+
+
+def test_a_filled_table_has_the_encoding_in_which_it_was_read(tmp_path, rng):
+    x = rng.normal(size=30)
+    cells = [[f"{a:.2f}", f"{2 * a:.2f}", "süß" if a > 0 else "saß"] for a in x]
+    cells[3][1] = cells[5][2] = ""
+    path, filled = tmp_path / "t.csv", tmp_path / "f.csv"
+    lines = ["x,Größe,Säure", *(",".join(row) for row in cells)]
+    path.write_text("\n".join(lines), encoding="latin-1")
+    run("fit", path, "--encoding", "latin-1", "-k", "1", "--out", tmp_path / "o")
+    run("impute", tmp_path / "o" / "model.gnomon", path, "--out", filled)
+    assert "süß" in filled.read_text(encoding="latin-1")
+    run("transform", tmp_path / "o" / "model.gnomon", filled, "--out", tmp_path / "z.csv")
+    with pytest.raises(TableError, match="'Ω' cannot be written in latin-1"):
+        write.write_batches(filled, [{"x": ["Ω"]}], encoding="latin-1")
+
+
+def test_a_table_that_was_turned_is_filled_as_it_lies(tmp_path, rng):
+    z = rng.normal(size=12)
+    cells = {f"G{j}": [f"{a:.2f}" for a in j * z + rng.normal(size=12)] for j in range(5)}
+    cells["tissue"] = ["a" if a > 0 else "b" for a in z]
+    cells["G3"][4] = cells["tissue"][7] = ""
+    cells["G1"][0] = "7.50"
+    lines = ["gene," + ",".join(f"S{i}" for i in range(12))]
+    lines += [",".join([name, *row]) for name, row in cells.items()]
+    path, filled = tmp_path / "t.csv", tmp_path / "f.csv"
+    path.write_text("\n".join(lines))
+    run("fit", path, "--transpose", "-k", "1", "--out", tmp_path / "o")
+    run("impute", tmp_path / "o" / "model.gnomon", path, "--out", filled)
+    found = [line.replace('"', "").split(",") for line in filled.read_text().splitlines()]
+    names = ["gene", "G0", "G1", "G2", "G3", "G3 (sd)", "G4", "tissue", "tissue (share)"]
+    assert [row[0] for row in found] == names
+    assert found[0] == lines[0].split(",")
+    assert found[2] == ["G1", *cells["G1"]]
+    assert float(found[4][5]) and float(found[5][5])
+    assert found[7][8] in ("a", "b")
+    run("transform", tmp_path / "o" / "model.gnomon", filled, "--out", tmp_path / "z.csv")
 
 
 def test_impute_fills_categories_and_dates(tmp_path, text):

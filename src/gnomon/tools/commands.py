@@ -237,9 +237,20 @@ def impute(console, *, model_path, path, out, reading, beyond_range):
         filled = fillings.fillings(saved.recipe, table, *imputed, within_range=not beyond_range)
     how = write.copying(table, out)
     columns = fillings.imputed_columns(saved.recipe, table, filled, to_text=bool(how))
+    if table.reading.transpose and not saved.recipe.matrix_names:
+        columns, how = _turned_back(table, columns, how)
     _write(console, out, [columns], len(X), **how)
     n_gaps = sum(filling.n_gaps for filling in filled.values())
     console.say(f"{count(n_gaps, 'gap')} filled")
+
+
+def _turned_back(table, columns, how):
+    """The columns of a turned table as its file has them, and how these are written."""
+    from gnomon.tools.transpose import turned_back
+
+    names = open_table(table.path, table.reading, transpose=False).names
+    columns = turned_back(columns, names[0], to_text=bool(how))
+    return columns, how | {"copied": frozenset(names)} if how else {}
 
 
 def _opened(console, model_path, path, reading):
