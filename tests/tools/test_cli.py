@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from datetime import datetime, timedelta
 from unittest import mock
 
 import numpy as np
@@ -276,6 +277,35 @@ def test_cells_that_csv_cannot_hold_are_named(tmp_path):
     assert "column 'c' holds list" in line
     assert line.endswith("which csv cannot; write parquet")
     run("impute", *options, tmp_path / "f.parquet")
+
+
+@pytest.mark.parametrize(
+    "style",
+    [
+        "%d/%m/%Y",
+        "%d.%m.%y",
+        "%Y-%m-%d",
+        "%Y-%m-%dT%H:%M:%S",
+        "%Y-%m-%dT%H:%M:%SZ",
+        "%m/%d/%Y %H:%M",
+    ]
+    + ["%Y-%m-%d %H:%M:%S.500", "%Y-%m-%dT%H:%M:%S+05:30", "%H:%M", "%H:%M:%S"],
+)
+def test_a_gap_among_dates_is_filled_in_their_style(tmp_path, rng, style):
+    days = datetime(2021, 8, 17, 8, 30) + rng.normal(size=30) * timedelta(days=40)
+    cells = [day.strftime(style) for day in days]
+    cells[3] = ""
+    start = datetime(2021, 8, 17)
+    numbers = [f"{(day - start) / timedelta(days=1):.3f}" for day in days]
+    path, filled = tmp_path / "t.csv", tmp_path / "f.csv"
+    lines = ["a,b,when", *map(",".join, zip(numbers, numbers[::-1], cells, strict=True))]
+    path.write_text("\n".join(lines))
+    run("fit", path, "-k", "1", "--out", tmp_path / "o")
+    run("impute", tmp_path / "o" / "model.gnomon", path, "--out", filled)
+    found = [line.split(",")[2].strip('"') for line in filled.read_text().splitlines()[1:]]
+    assert re.fullmatch(re.sub(r"\d", r"\\d", re.escape(cells[0])), found.pop(3))
+    assert found == [*cells[:3], *cells[4:]]
+    run("transform", tmp_path / "o" / "model.gnomon", filled, "--out", tmp_path / "z.csv")
 
 
 def test_a_filled_table_has_the_encoding_in_which_it_was_read(tmp_path, rng):
