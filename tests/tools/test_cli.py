@@ -282,14 +282,10 @@ def test_cells_that_csv_cannot_hold_are_named(tmp_path):
 @pytest.mark.parametrize(
     "style",
     [
-        "%d/%m/%Y",
-        "%d.%m.%y",
-        "%Y-%m-%d",
-        "%Y-%m-%dT%H:%M:%S",
-        "%Y-%m-%dT%H:%M:%SZ",
-        "%m/%d/%Y %H:%M",
-    ]
-    + ["%Y-%m-%d %H:%M:%S.500", "%Y-%m-%dT%H:%M:%S+05:30", "%H:%M", "%H:%M:%S"],
+        *("%d/%m/%Y", "%d.%m.%y", "%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ"),
+        *("%m/%d/%Y %H:%M", "%Y-%m-%d %H:%M:%S.500", "%Y-%m-%dT%H:%M:%S+05:30"),
+        *("%H:%M", "%H:%M:%S"),
+    ],
 )
 def test_a_gap_among_dates_is_filled_in_their_style(tmp_path, rng, style):
     days = datetime(2021, 8, 17, 8, 30) + rng.normal(size=30) * timedelta(days=40)
