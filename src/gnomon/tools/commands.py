@@ -170,7 +170,7 @@ def _fingerprint(ready) -> str:
     if ready.y is not None:
         arrays.append(ready.y if ready.y.dtype != object else np.array(list(map(repr, ready.y))))
     for array in arrays:
-        digest.update(np.ascontiguousarray(array))
+        digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
 
 

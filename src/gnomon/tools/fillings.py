@@ -147,7 +147,7 @@ def _dates_in_style(column, texts):
     known = [(moment, text) for moment, text in zip(moments, texts, strict=True) if text]
     known = known[:: 1 + len(known) // MOST_LOOKED_AT]
     zoned = getattr(column.type, "tz", None) is not None
-    zones = {ZONE.search(text)[0] for _, text in known} if zoned else {""}
+    zones = {ZONE.search(text)[0] for _, text in known} if zoned else {""}  # type: ignore[index]
     styles = [(style, zone) for zone in sorted(zones) for style in (CLOCKS if of_day else DATES)]
     hits = [sum(_written(m, *style) == text for m, text in known) for style in styles]
     if max(hits, default=0):

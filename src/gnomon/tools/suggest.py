@@ -159,8 +159,10 @@ def _look(model, X, y) -> View:
 
 def without_values(X) -> np.ndarray:
     """Mask of the rows that have no value at all: nothing tells what to label them."""
-    values = np.zeros(X.shape) if hasattr(X, "toarray") else as_array(X)
-    return np.isnan(values).all(axis=1) if values.dtype.kind == "f" else np.zeros(len(values), bool)
+    values = np.zeros(0) if hasattr(X, "toarray") else as_array(X)
+    if values.dtype.kind != "f" or values.ndim < 2:
+        return np.zeros(n_rows(X), dtype=bool)
+    return np.asarray(np.isnan(values).all(axis=1))
 
 
 def _labelled(y, names):
