@@ -2,9 +2,12 @@
 
 import html
 import json
+import os
 import re
 import subprocess
 import sys
+from datetime import datetime, timedelta
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -16,7 +19,8 @@ pa = pytest.importorskip("pyarrow")
 from pyarrow import csv, parquet
 from typer.testing import CliRunner
 
-from gnomon.tools import commands, modelfile, prepare, tables
+from gnomon.exceptions import TableError
+from gnomon.tools import commands, modelfile, prepare, tables, write
 from gnomon.tools.cli import app
 
 import messy
@@ -187,6 +191,25 @@ def test_a_folder_with_something_else_is_left_alone_unless_it_is_named(
     assert "t-map is a file; a folder is wanted, name one with --out" in fails("fit", "t.csv")
 
 
+@pytest.mark.parametrize("command", ["fit", "compare", "report", "transform", "impute"])
+def test_a_place_that_cannot_be_is_told_before_the_work(
+    command, model, table, tmp_path, monkeypatch
+):
+    for work in ("_prepared", "_score_again", "_write"):
+        monkeypatch.setattr(commands, work, mock.Mock(side_effect=AssertionError("worked")))
+    (tmp_path / "f").write_text("a file")
+    words = {"fit": [table, *FIT], "compare": [table, "--target", "species"]}
+    line = fails(command, *words.get(command, [model, table]), "--out", tmp_path / "f" / "x.csv")
+    assert re.search(r"f (is a file|is not there)", line)
+
+
+def test_a_folder_that_may_not_be_written_to_is_refused(table, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK)
+    line = fails("fit", table, *FIT, "--out", tmp_path / "o")
+    assert f"the folder {tmp_path} may not be written to; name another with --out" in line
+    assert not (tmp_path / "o").exists()
+
+
 def test_a_second_fit_leaves_nothing_of_the_first(table, tmp_path):
     run("fit", table, *TARGET, "--out", tmp_path / "o")
     (tmp_path / "o" / "mine.txt").write_text("mine")
@@ -254,6 +277,68 @@ def test_cells_that_csv_cannot_hold_are_named(tmp_path):
     assert "column 'c' holds list" in line
     assert line.endswith("which csv cannot; write parquet")
     run("impute", *options, tmp_path / "f.parquet")
+
+
+@pytest.mark.parametrize(
+    "style",
+    [
+        *("%d/%m/%Y", "%d.%m.%y", "%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ"),
+        *("%m/%d/%Y %H:%M", "%Y-%m-%d %H:%M:%S.500", "%Y-%m-%dT%H:%M:%S+05:30"),
+        *("%H:%M", "%H:%M:%S"),
+    ],
+)
+def test_a_gap_among_dates_is_filled_in_their_style(tmp_path, rng, style):
+    days = datetime(2021, 8, 17, 8, 30) + rng.normal(size=30) * timedelta(days=40)
+    cells = [day.strftime(style) for day in days]
+    cells[3] = ""
+    start = datetime(2021, 8, 17)
+    numbers = [f"{(day - start) / timedelta(days=1):.3f}" for day in days]
+    path, filled = tmp_path / "t.csv", tmp_path / "f.csv"
+    lines = ["a,b,when", *map(",".join, zip(numbers, numbers[::-1], cells, strict=True))]
+    path.write_text("\n".join(lines))
+    run("fit", path, "-k", "1", "--out", tmp_path / "o")
+    run("impute", tmp_path / "o" / "model.gnomon", path, "--out", filled)
+    found = [line.split(",")[2].strip('"') for line in filled.read_text().splitlines()[1:]]
+    assert re.fullmatch(re.sub(r"\d", r"\\d", re.escape(cells[0])), found.pop(3))
+    assert found == [*cells[:3], *cells[4:]]
+    run("transform", tmp_path / "o" / "model.gnomon", filled, "--out", tmp_path / "z.csv")
+
+
+def test_a_filled_table_has_the_encoding_in_which_it_was_read(tmp_path, rng):
+    x = rng.normal(size=30)
+    cells = [[f"{a:.2f}", f"{2 * a:.2f}", "süß" if a > 0 else "saß"] for a in x]
+    cells[3][1] = cells[5][2] = ""
+    path, filled = tmp_path / "t.csv", tmp_path / "f.csv"
+    lines = ["x,Größe,Säure", *(",".join(row) for row in cells)]
+    path.write_text("\n".join(lines), encoding="latin-1")
+    run("fit", path, "--encoding", "latin-1", "-k", "1", "--out", tmp_path / "o")
+    run("impute", tmp_path / "o" / "model.gnomon", path, "--out", filled)
+    assert "süß" in filled.read_text(encoding="latin-1")
+    run("transform", tmp_path / "o" / "model.gnomon", filled, "--out", tmp_path / "z.csv")
+    with pytest.raises(TableError, match="'Ω' cannot be written in latin-1"):
+        write.write_batches(filled, [{"x": ["Ω"]}], encoding="latin-1")
+
+
+def test_a_table_that_was_turned_is_filled_as_it_lies(tmp_path, rng):
+    z = rng.normal(size=12)
+    cells = {f"G{j}": [f"{a:.2f}" for a in j * z + rng.normal(size=12)] for j in range(5)}
+    cells["tissue"] = ["a" if a > 0 else "b" for a in z]
+    cells["G3"][4] = cells["tissue"][7] = ""
+    cells["G1"][0] = "7.50"
+    lines = ["gene," + ",".join(f"S{i}" for i in range(12))]
+    lines += [",".join([name, *row]) for name, row in cells.items()]
+    path, filled = tmp_path / "t.csv", tmp_path / "f.csv"
+    path.write_text("\n".join(lines))
+    run("fit", path, "--transpose", "-k", "1", "--out", tmp_path / "o")
+    run("impute", tmp_path / "o" / "model.gnomon", path, "--out", filled)
+    found = [line.replace('"', "").split(",") for line in filled.read_text().splitlines()]
+    names = ["gene", "G0", "G1", "G2", "G3", "G3 (sd)", "G4", "tissue", "tissue (share)"]
+    assert [row[0] for row in found] == names
+    assert found[0] == lines[0].split(",")
+    assert found[2] == ["G1", *cells["G1"]]
+    assert float(found[4][5]) and float(found[5][5])
+    assert found[7][8] in ("a", "b")
+    run("transform", tmp_path / "o" / "model.gnomon", filled, "--out", tmp_path / "z.csv")
 
 
 def test_impute_fills_categories_and_dates(tmp_path, text):
@@ -468,7 +553,7 @@ def test_bytes_that_are_no_text_are_named(tmp_path):
 
 def test_a_folder_that_is_not_there_is_named(model, table, tmp_path):
     line = fails("transform", model, table, "--out", tmp_path / "none" / "z.csv")
-    assert line.endswith("none/z.csv: no such file or directory")
+    assert line.endswith("none is not there")
 
 
 def test_missing_and_foreign_files_are_named(tmp_path, table, text):
@@ -825,6 +910,57 @@ def test_a_report_needs_no_variety_of_labels(text, tmp_path, rng, label):
     run("fit", train, "-t", "kind", "-k", "1", "--out", tmp_path / "o")
     new = text("a,b,kind\n" + "\n".join(f"{a},{b},{label}" for a, b in values), "new.csv")
     run("report", tmp_path / "o" / "model.gnomon", new, "--out", tmp_path / "r.html")
+
+
+@pytest.fixture
+def two_sides(text, tmp_path, rng):
+    """A model of two classes, and a function that writes its rows anew and reports on them."""
+    values = rng.normal(size=(40, 3)).round(3).tolist()
+    cells = [[f"{a}", f"{b}", f"{c}", "pq"[a > 0]] for a, b, c in values]
+
+    def path(change=lambda row: row, name="t.csv"):
+        return text("\n".join(["a,b,c,side", *(",".join(change(row)) for row in cells)]), name)
+
+    run("fit", path(), "-t", "side", "-k", "2", "--out", tmp_path / "o")
+    model, out = tmp_path / "o" / "model.gnomon", tmp_path / "r.html"
+
+    def reported(change, *options):
+        said = run("report", model, path(change, "new.csv"), "--out", out, "--json", *options)
+        return json.loads(said.stdout), out.read_text()
+
+    return model, reported
+
+
+def test_the_report_of_another_table_is_of_the_saved_model(two_sides, tmp_path):
+    """With its two classes exchanged a fit of the new table is right where the model is wrong."""
+    model, reported = two_sides
+    said, page = reported(lambda row: [*row[:-1], "qp"[row[-1] == "q"]])
+    figure = said["on this table"]
+    assert said["held out"] is None
+    assert figure["of"] == "the saved model's prediction"
+    assert figure["value"] == modelfile.load(model).score(tmp_path / "new.csv") < 0.2
+    assert any("is not the one of the fit" in note for note in said["notes"])
+    assert "The saved model&#39;s prediction: on this table the accuracy is 0." in page
+    assert "every row by the saved model" in page
+    assert "not seen" not in page
+
+
+def test_a_report_says_where_no_label_is_a_class(two_sides):
+    said, _ = two_sides[1](lambda row: [*row[:-1], "r"])
+    assert said["on this table"]["value"] == 0
+    assert any("('r') is a class of the model ('p', 'q')" in note for note in said["notes"])
+
+
+def test_the_report_of_the_table_of_the_fit_is_of_rows_held_out(two_sides):
+    said, page = two_sides[1](lambda row: row)
+    assert said["held out"]["of"] == "the model's prediction"
+    assert "on this table" not in said
+    assert "every row by a fit that had not seen it" in page
+
+
+def test_a_table_with_an_empty_column_has_a_report(two_sides):
+    said, _ = two_sides[1](lambda row: [row[0], "", *row[2:]])
+    assert said["on this table"]["value"] > 0.8
 
 
 def test_a_table_is_read_for_the_task_of_the_fit(text, tmp_path, rng):

@@ -8,6 +8,7 @@ from sklearn.model_selection import KFold
 import gnomon
 from gnomon import choose_dimension
 from gnomon.tools.compare import candidates
+from gnomon.tools.compare.scoring import row_splits
 
 
 def planted(seed, n=200, d=10, q=3):
@@ -62,6 +63,19 @@ def test_held_out_likelihood_is_that_of_a_loop_by_hand():
         # scikit-learn divides by n - 1; the likelihood of a row moves by less than 1e-3.
         by_hand.append(PCA(2, svd_solver="full").fit(X[train]).score(X[test]))
     assert_allclose(choice.rows[0].mean, np.mean(by_hand), rtol=1e-3)
+
+
+def test_gaps_leave_the_likelihood_of_ppca():
+    X = planted(0)
+    holed = np.where(np.random.default_rng(1).random(X.shape) < 0.05, np.nan, X)
+    choice = choose_dimension(holed)
+    assert choice.chosen == {"PPCA": 3}
+    by_hand = [gnomon.PPCA(2).fit(holed[a]).score(holed[b]) for a, b in row_splits(len(X))]
+    assert_allclose(choice.rows[1].mean, np.mean(by_hand))
+    with pytest.raises(ValueError, match="models has 'factor analysis', which takes no gaps"):
+        choose_dimension(holed, models=["factor analysis"])
+    with pytest.raises(ValueError, match="X has gaps, which criterion == 'parallel' does not take"):
+        choose_dimension(holed, criterion="parallel")
 
 
 def test_prediction_chooses_among_the_models_of_compare():

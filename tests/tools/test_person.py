@@ -113,8 +113,9 @@ def test_gaps_are_filled_in_the_units_of_the_table(person, tmp_path):
     path, truth, out, _ = person
     run("impute", out / "model.gnomon", path, "--out", tmp_path / "filled.csv")
     # What had a value is as it was, so that the table is read as the given one is.
-    words = truth["options"].get("na", ())
-    filled = open_table(tmp_path / "filled.csv", na=words)
+    given = {"na", "encoding", "transpose"} & truth["options"].keys()
+    options = {name: truth["options"][name] for name in given}
+    filled = open_table(tmp_path / "filled.csv", **options)
     for name, values in truth["values"].items():
         column, gaps = as_numbers(filled.column(name)), np.isnan(values)
         assert_allclose(column[~gaps], values[~gaps], rtol=1e-9)

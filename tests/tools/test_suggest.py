@@ -74,6 +74,15 @@ def test_rows_passed_over_are_not_suggested(rows):
     assert max(s.row for s in choose(view, n=50, rule="representative", rng=RNG)) <= 20
 
 
+def test_rows_without_any_value_are_not_suggested(rows):
+    X, y = rows
+    X = np.where(np.arange(90)[:, None] > 80, np.nan, X)
+    X[0, 1:] = np.nan
+    for rule in RULES:
+        found = {s.row for s in suggest(SPPCA().fit(X, y), X, y, n=90, rule=rule)}
+        assert found == {row for row in range(81) if y[row] == -1}
+
+
 def test_of_many_rows_some_are_looked_at(monkeypatch, rows):
     X, y = rows
     monkeypatch.setattr("gnomon.tools.suggest.MOST_CANDIDATES", 12)

@@ -202,6 +202,44 @@ def test_the_score_is_that_of_the_target_in_the_table(folder):
     assert plain.score(frame) == plain.model.score(X)
 
 
+@pytest.mark.parametrize(
+    "words, values",
+    [
+        (("0.50", "1.50"), (0.5, 1.5)),
+        (("1e3", "2e3"), (1000, 2000)),
+        (("TRUE", "FALSE"), (True, False)),
+        (("2021-01-01", "2021-01-02"), pd.to_datetime(["2021-01-01", "2021-01-02"])),
+    ],
+)
+def test_labels_are_classes_by_their_values(tmp_path, rng, words, values):
+    frame = pd.DataFrame(rng.normal(size=(40, 3)), columns=list("abc"))
+    side = (frame["a"] > 0).astype(int)
+    path = tmp_path / "t.csv"
+    frame.assign(y=np.array(words)[side]).to_csv(path, index=False)
+    shell("fit", path, "-t", "y", "--task", "classes", "-k", "2", "--out", tmp_path / "o")
+    model = gnomon.load(tmp_path / "o" / "model.gnomon")
+    frame["y"] = np.array(values)[side]
+    frame.to_parquet(tmp_path / "t.parquet")
+    assert model.score(path) > 0.8
+    assert model.score(frame) == model.score(tmp_path / "t.parquet") == model.score(path)
+
+
+def test_a_score_needs_a_label_that_is_a_class(tmp_path, rng):
+    frame = pd.DataFrame(rng.normal(size=(40, 3)), columns=list("abc"))
+    frame["y"] = np.where(frame["a"] > 0, "01", "02")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    shell("fit", tmp_path / "t.csv", "-t", "y", "-k", "2", "--out", tmp_path / "o")
+    model = gnomon.load(tmp_path / "o" / "model.gnomon")
+    numbers = frame.assign(y=frame["y"].astype(int))
+    said = (
+        r"'y' of the table: none of the labels \('1', '2'\) is a class of the model \('01', '02'\)"
+    )
+    with pytest.raises(TableError, match=said):
+        model.score(numbers)
+    some = frame.assign(y=frame["y"].where(frame.index > 0, "3"))
+    assert 0.8 < model.score(some) < 1
+
+
 def test_gaps_that_a_model_does_not_take_are_filled_and_warned_of(folder):
     model = load(folder, "bsdr-csv")
     model.transform(messy())

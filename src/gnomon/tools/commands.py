@@ -1,5 +1,6 @@
 """What each command does: read, fit, write, say."""
 
+import hashlib
 import json
 import shlex
 import sys
@@ -111,7 +112,8 @@ def _written(console, folder, model, table, ready, asked, X, until):
     file, suffix = folder / write.MODEL, write.suffix_for(table.path)
     graph = _graph(ready)
     layout = _laid_out(console, asked.layout, model, X, graph, asked.seed)
-    console.wrote(prepare.save_fit(model, file, ready, asked, _facts(table, ready), layout))
+    facts = _facts(table, ready)
+    console.wrote(prepare.save_fit(model, file, ready, asked, facts, layout))
     more = {} if ready.y is None else prepare.target_columns(asked, ready.y)
     with console.stage("placing the rows"):
         batches = write.embedding_batches(model, X, ready.ids, more, graph, layout)
@@ -119,7 +121,9 @@ def _written(console, folder, model, table, ready, asked, X, until):
     _write_predictions(console, folder / f"predictions{suffix}", model, X, ready, asked)
     # The score takes longest and may be interrupted: the model is kept before, and with it after.
     score = _score(console, model, X, ready, asked, until)
-    prepare.save_fit(model, file, ready, asked, _facts(table, ready, score), layout)
+    if score is not None:
+        facts["score"] = {name: getattr(score, name) for name in SCORE}
+    prepare.save_fit(model, file, ready, asked, facts, layout)
     subject = Subject.of(model, table, ready, asked, X, graph, note=console.note)
     subject.score, subject.layout = score, layout
     return subject
@@ -146,18 +150,28 @@ def _graph(ready):
     return prepare.Graph(ready.links, np.arange(len(ready.ids)))
 
 
-def _facts(table, ready, score=None) -> dict:
+def _facts(table, ready) -> dict:
     """What the model file says of its fit."""
     facts: dict = {"table": table.path.name, "rows": len(ready.ids)}
+    facts["fingerprint"] = _fingerprint(ready)
     facts["date"] = datetime.now(UTC).isoformat(timespec="seconds")
     if ready.y is not None:
         facts["labelled"] = int(ready.labelled.sum())
     if ready.kind == "classes":
         names, counts = np.unique(ready.y[ready.labelled].astype(str), return_counts=True)
         facts["classes"] = dict(zip(names.tolist(), counts.tolist(), strict=True))
-    if score is not None:
-        facts["score"] = {name: getattr(score, name) for name in SCORE}
     return facts
+
+
+def _fingerprint(ready) -> str:
+    """A text that another table does not have: a digest of what the model takes of this one."""
+    X, digest = ready.X, hashlib.sha256()
+    arrays = [X] if isinstance(X, np.ndarray) else [X.data, X.indices, X.indptr]
+    if ready.y is not None:
+        arrays.append(ready.y if ready.y.dtype != object else np.array(list(map(repr, ready.y))))
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
 
 
 def _write_predictions(console, path, model, X, ready, asked):
@@ -223,9 +237,20 @@ def impute(console, *, model_path, path, out, reading, beyond_range):
         filled = fillings.fillings(saved.recipe, table, *imputed, within_range=not beyond_range)
     how = write.copying(table, out)
     columns = fillings.imputed_columns(saved.recipe, table, filled, to_text=bool(how))
+    if table.reading.transpose and not saved.recipe.matrix_names:
+        columns, how = _turned_back(table, columns, how)
     _write(console, out, [columns], len(X), **how)
     n_gaps = sum(filling.n_gaps for filling in filled.values())
     console.say(f"{count(n_gaps, 'gap')} filled")
+
+
+def _turned_back(table, columns, how):
+    """The columns of a turned table as its file has them, and how these are written."""
+    from gnomon.tools.transpose import turned_back
+
+    names = open_table(table.path, table.reading, transpose=False).names
+    columns = turned_back(columns, names[0], to_text=bool(how))
+    return columns, how | {"copied": frozenset(names)} if how else {}
 
 
 def _opened(console, model_path, path, reading):
@@ -240,7 +265,8 @@ def _opened(console, model_path, path, reading):
 
 
 def _apart(out, *inputs):
-    """Where to write, if that is none of the files that are read."""
+    """Where to write, if that can be done and is none of the files that are read."""
+    write.check_place(out)
     write.check_apart(out, *inputs)
     return out
 
@@ -261,7 +287,7 @@ def compare(console, *, path, out, reading, asked, components, models, time_limi
     sizes = [prepare.read_number("--components", part, int) for part in components.split(",")]
     until = _deadline(time_limit)
     if out is not None:
-        write.check_folder_apart(out, path, asked.links)
+        write.check_folder_apart(write.place(path, out), path, asked.links)
     _, ready, asked = _prepared(console, path, asked, **reading)
     names = None if models is None else [name.strip() for name in models.split(",")]
     left = None if time_limit is None else max(until.left, MOMENT)
@@ -304,9 +330,9 @@ def report(console, *, model_path, path, out, reading, links=None, time_limit=No
     X = fill_gaps(saved.model, ready.X, saved.recipe, console.note)
     if graph is not None:
         ready = ready._replace(links=graph.links.subset(graph.nodes))
-    # Folds are fitted anew, as the model was: without its links they would be of another one.
+    # Without its links a model is another one.
     scored = graph is not None or "nodes" not in saved.notes
-    score = _score(console, saved.model, X, ready, asked, until) if scored else None
+    score = _score_again(console, saved, X, ready, asked, graph, until) if scored else None
     subject = Subject.of(saved.model, table, ready, asked, X, graph, note=console.note)
     subject.score, subject.model_path = score, model_path
     subject.layout, subject.layout_is_saved = saved.layout, saved.layout is not None
@@ -314,6 +340,27 @@ def report(console, *, model_path, path, out, reading, links=None, time_limit=No
         subject.layout = _laid_out(console, layout, saved.model, X, graph, asked.seed)
         subject.layout_is_saved = False
     _conclude(console, subject, _write_report(console, out, subject))
+
+
+def _score_again(console, saved, X, ready, asked, graph, until):
+    """The score by folds on the table of the fit, and on any other that of the model as it is."""
+    if saved.notes.get("fit", {}).get("fingerprint") == _fingerprint(ready):
+        return _score(console, saved.model, X, ready, asked, until)
+    from gnomon.tools.compare.as_saved import as_saved
+
+    if ready.kind == "classes" and (problem := prepare.strange_labels(saved.model, ready.y)):
+        console.note(f"the target {asked.target!r}: {problem}")
+    with console.stage("scoring the saved model"):
+        known = {"names": asked.targets, "graph": graph}
+        score = as_saved(saved.model, X, ready.y, ready.kind, **known)
+    if score is not None:
+        console.note(
+            "the table is not the one of the fit, so the saved model was scored on it as it is; "
+            "rows that are in both make it look better than it is"
+        )
+    elif ready.y is not None:
+        console.note("the labelled rows are too few, or too alike, to score the model on")
+    return score
 
 
 def label(console, *, path, out, reading, asked, shown, model, seed, port, browser):

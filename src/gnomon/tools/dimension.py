@@ -31,6 +31,7 @@ from gnomon.typing import OutputsLike, RowsLike
 LIKELY_SIZES, PREDICTED_SIZES = range(1, 11), (1, 2, 3, 5, 8)
 CRITERIA = ("auto", "likelihood", "parallel", "prediction")
 LIKELIHOOD_MODELS = {"PPCA": PPCA, "factor analysis": FactorAnalysis}
+OF_GAPS = ("PPCA",)
 # Tables with permuted columns that show what variances are chance, and the share of them that a
 # component must exceed: the usual ones of parallel analysis.
 N_PERMUTED, ABOVE = 20, 0.95
@@ -116,7 +117,9 @@ def choose_dimension(
     ----------
     X : array-like of shape (n_samples, n_features)
         Inputs. The likelihoods are taken of X as it is: PPCA has one noise variance for all
-        features, so features in different units should be brought to one scale first.
+        features, so features in different units should be brought to one scale first. NaN marks
+        a gap: the likelihood is then that of PPCA, for "prediction" gaps are filled once, by PPCA
+        of all rows, and "parallel" takes none.
     y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
         For "prediction": as in `compare`.
     models : sequence, default=None
@@ -147,7 +150,6 @@ def choose_dimension(
     Returns
     -------
     choice : DimensionChoice
-        Gaps in X are filled once for "prediction", by PPCA of all rows.
         ``chosen`` has for each model the smallest size that is as good as its best: within 0.02
         of it for predictions, within one standard error for likelihoods; ``reasons`` says so.
         For "parallel" it has the name "principal components", at least one.
@@ -178,14 +180,20 @@ def choose_dimension(
         settings = Settings("auto", cv, random_state, n_jobs, until, progress)
         sizes = _sizes(n_components, np.shape(X), PREDICTED_SIZES)
         return _by_prediction(X, y, target, models, sizes, settings)
-    X = check_array(X, dtype=(np.float64, np.float32), input_name="X")
+    X = check_array(
+        X, dtype=(np.float64, np.float32), ensure_all_finite="allow-nan", input_name="X"
+    )
     sizes = _sizes(n_components, X.shape)
     if criterion == "parallel":
         if models is not None:
             raise ValueError(f"models == {models!r}; criterion == 'parallel' has none, pass None")
+        if has_gaps(X):
+            raise ValueError(
+                "X has gaps, which criterion == 'parallel' does not take; 'likelihood' does"
+            )
         return _by_permuted_columns(X, sizes, np.random.default_rng(random_state))
     splits = row_splits(len(X), cv, random_state)
-    return _by_likelihood(X, _likelihood_models(models), sizes, splits)
+    return _by_likelihood(X, _likelihood_models(models, has_gaps(X)), sizes, splits)
 
 
 def _by_permuted_columns(X, sizes, rng):
@@ -221,10 +229,13 @@ def _sizes(n_components, shape, usual=LIKELY_SIZES):
     return sorted({min(q, max(most, 1)) for q in sizes})
 
 
-def _likelihood_models(models):
-    names = list(LIKELIHOOD_MODELS) if models is None else list(models)
+def _likelihood_models(models, gaps):
+    accepted = OF_GAPS if gaps else tuple(LIKELIHOOD_MODELS)
+    names = accepted if models is None else list(models)
     for name in names:
         check_option("models", name, tuple(LIKELIHOOD_MODELS))
+        if name not in accepted:
+            raise ValueError(f"models has {name!r}, which takes no gaps, and X has some; PPCA does")
     return {name: LIKELIHOOD_MODELS[name] for name in names}
 
 

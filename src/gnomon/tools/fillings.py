@@ -1,5 +1,7 @@
 """Gaps of a table filled, in the types and the words that its columns have."""
 
+import re
+from datetime import time, timedelta
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +12,31 @@ from gnomon.exceptions import TableError
 from gnomon.tools.recipe import Feature, Recipe, indicators_of
 from gnomon.tools.tables import MICROSECONDS_OF_A_DAY, as_numbers, as_texts, column_kind
 from gnomon.tools.write import as_given
+
+# Cells that show the style of a column of dates.
+MOST_LOOKED_AT = 25
+# The clock that a time is by, where it is said.
+ZONE = re.compile(r"(Z|[+-]\d\d(:?\d\d)?)?$")
+# How times of the day and dates are written, for `str.format` of a date and its milliseconds.
+CLOCKS = ("{0:%H:%M:%S}", "{0:%H:%M}", "{0:%H:%M:%S}.{1:03}", "{0:%H:%M:%S.%f}", "{0.hour}:{0:%M}")
+
+
+def _day_styles():
+    """Styles of days: year, day or month first, with each mark, padded or not."""
+    for mark in "-./":
+        for day, month in (("{0:%d}", "{0:%m}"), ("{0.day}", "{0.month}")):
+            yield from (mark.join((year, month, day)) for year in ("{0:%Y}", "{0:%y}"))
+            for first, second in ((day, month), (month, day)):
+                yield from (mark.join((first, second, year)) for year in ("{0:%Y}", "{0:%y}"))
+
+
+DAYS = tuple(_day_styles())
+# Of ISO first a time, then a day.
+DATES = (
+    "{0:%Y-%m-%d %H:%M:%S}",
+    *DAYS,
+    *(f"{day}{mark}{clock}" for day in DAYS for mark in " T" for clock in CLOCKS),
+)
 
 
 class Filling(NamedTuple):
@@ -73,17 +100,18 @@ def _matrix_columns(recipe, table):
 
 
 def in_words_of(given, filling: Filling, decimal=None):
-    """The filled column; as texts where the given one has plain texts.
+    """The filled column; as texts where the given one has texts.
 
-    Dates of another style, as 25/03/2021, become dates: to mix styles would spoil them; so do
+    Dates and times are filled in the style of their column. Numbers of a style of their own become
     numbers, unless it is known what their decimal point is.
     """
     column, gaps = filling.column, pa.array(~np.isnan(filling.sureness))
     if column_kind(given) != "text" or column_kind(column) == "text":
         return column
     texts = pc.if_else(gaps, None, given.cast(pa.string()))
-    styled = decimal is None or pa.types.is_temporal(column.type)
-    if styled and not _is_plain(texts, column.type):
+    if pa.types.is_temporal(column.type) and not pa.types.is_duration(column.type):
+        return pc.if_else(gaps, _dates_in_style(column, texts), texts)
+    if decimal is None and not _is_plain(texts, column.type):
         return column
     fillings = _narrowed(column).cast(pa.string())
     if pa.types.is_boolean(column.type):
@@ -111,13 +139,44 @@ def _in_words(column, fillings, texts):
     return fillings
 
 
+def _dates_in_style(column, texts):
+    """For gaps in texts dates or times in the style that most others are in, or in that of ISO."""
+    of_day = pa.types.is_time(column.type)
+    moments = column.cast(pa.time64("us") if of_day else pa.timestamp("us"), safe=False).to_pylist()
+    texts = texts.to_pylist()
+    known = [(moment, text) for moment, text in zip(moments, texts, strict=True) if text]
+    known = known[:: 1 + len(known) // MOST_LOOKED_AT]
+    zoned = getattr(column.type, "tz", None) is not None
+    zones = {ZONE.search(text)[0] for _, text in known} if zoned else {""}  # type: ignore[index]
+    styles = [(style, zone) for zone in sorted(zones) for style in (CLOCKS if of_day else DATES)]
+    hits = [sum(_written(m, *style) == text for m, text in known) for style in styles]
+    if max(hits, default=0):
+        style = styles[int(np.argmax(hits))]
+    else:
+        style = CLOCKS[0] if of_day else DATES[_are_days(moments)], "Z" * zoned
+    filled = (
+        _written(moment, *style) if text is None else None
+        for moment, text in zip(moments, texts, strict=True)
+    )
+    return pa.array(filled, pa.string())
+
+
+def _are_days(moments):
+    return all(moment.time() == time() for moment in moments)
+
+
+def _written(moment, style, zone):
+    """A date or a time in a style, by the clock of a zone."""
+    if zone not in ("", "Z"):
+        hours, minutes = int(zone[:3]), int(zone[0] + (zone[3:].strip(":") or "0"))
+        moment = moment + timedelta(hours=hours, minutes=minutes)
+    return style.format(moment, moment.microsecond // 1000) + zone
+
+
 def _narrowed(column):
-    """Whole numbers as integers, and times that are all midnights as days, for short texts."""
-    narrow = pa.date32() if pa.types.is_temporal(column.type) else pa.int64()
+    """Whole numbers as integers, for short texts."""
     try:
-        # Not every cast that leaves hours or fractions out says so.
-        short = column if pa.types.is_boolean(column.type) else column.cast(narrow)
-        return short if short.cast(column.type).equals(column) else column
+        return column if pa.types.is_boolean(column.type) else column.cast(pa.int64())
     except pa.ArrowException:
         return column
 

@@ -1,6 +1,9 @@
 """From a table and a question to what a model takes, and the files that keep both."""
 
+import re
+from collections import Counter
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -29,8 +32,14 @@ from gnomon.tools.tables import (
 TASKS = ("auto", "classes", "numeric", "multilabel")
 # Words for a label that a row has or has not, in lower case.
 WORDS = {"yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
+# Labels that have a value, which other texts have too: 1 is 1.0, and a day its midnight. A number
+# that begins with 0 is a code: 01 is not 1.
+NUMERIC = re.compile(r"-?(0|[1-9]\d*)(\.\d*)?([eE][-+]?\d{1,3})?")
+MIDNIGHT = re.compile(r"^(\d{4}-\d\d-\d\d)[ T]00:00(:00(\.0+)?)?$")
 # So many classes are usual; more in a column of numbers may be measurements, and it is said.
 MANY_CLASSES = 20
+# Labels and classes that are named where they do not fit.
+MOST_NAMED = 5
 # With fewer rows, texts that differ everywhere may be categories.
 NAMED_ROWS = 10
 # What a column without a name is called: of a text file, by pandas, and in its parquet files.
@@ -235,11 +244,39 @@ def prepare_again(saved: SavedModel, table: Table, note) -> tuple[PreparedTable,
     y, kind = _target(table, asked)
     if y is None:
         asked = asked._replace(target=None)
+    elif kind == "classes":
+        y = _as_classes(getattr(saved.model, "classes_", ()), y)
     ids = row_names(table, asked.id, X.shape[0])
     gaps = gap_counts(saved.recipe, X)
     links = NEIGHBOURS if asked.links == NEIGHBOURS else None
     again = PreparedTable(X, y, kind, ids, None, links, saved.recipe, gaps, table.reading)
     return again, asked
+
+
+def _as_classes(classes, labels):
+    """Labels as the classes of a model are written, where they have the value of one alone."""
+    known, counts = {str(name) for name in classes}, Counter(map(_value, classes))
+    names = {_value(name): name for name in classes if counts[_value(name)] == 1}
+    words = {t: t if t in known else names.get(_value(t), t) for t in {*labels} - {None}}
+    return np.array([words.get(text) for text in labels], dtype=object)
+
+
+def _value(label):
+    """What a label stands for: a number, a day, true or false, or the text that it is."""
+    text = str(label)
+    if NUMERIC.fullmatch(text):
+        return Decimal(text)
+    return text.lower() if text.lower() in ("true", "false") else MIDNIGHT.sub(r"\1", text)
+
+
+def strange_labels(model, y) -> str | None:
+    """What is wrong where no label is a class of the model, None where one is or there is none."""
+    classes = [str(name) for name in getattr(model, "classes_", ())]
+    labels = dict.fromkeys(label for label in y if label is not None)
+    if not classes or not labels or labels.keys() & set(classes):
+        return None
+    some, known = (", ".join(map(repr, [*names][:MOST_NAMED])) for names in (labels, classes))
+    return f"none of the labels ({some}) is a class of the model ({known})"
 
 
 def row_names(table, name, n_rows) -> np.ndarray:

@@ -100,7 +100,8 @@ def suggest(
         Anything with ``transform``, as `SPPCA`, or a pipeline that ends in it; "margin",
         "entropy" and "density" need ``predict_proba`` too.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Rows to choose from, those that are labelled among them.
+        Rows to choose from, those that are labelled among them. Rows without any value are not
+        suggested.
     y : array-like of shape (n_samples,), default=None
         Labels so far; -1 or None marks rows without. Labelled rows are not suggested, nor are
         rows like them. Without y all rows are taken as unlabelled.
@@ -152,7 +153,16 @@ def _look(model, X, y) -> View:
         raise ValueError(f"y has {len(labelled)} rows, X has {n_rows(X)}; both must be equal")
     P = np.asarray(model.predict_proba(X)) if hasattr(model, "predict_proba") else None
     seen = model[:-1].transform(X) if isinstance(model, Pipeline) and len(model) > 1 else X
-    return View(np.asarray(model.transform(X), dtype=float), content(seen), P, labelled, names)
+    Z = np.asarray(model.transform(X), dtype=float)
+    return View(Z, content(seen), P, labelled, names, without_values(X))
+
+
+def without_values(X) -> np.ndarray:
+    """Mask of the rows that have no value at all: nothing tells what to label them."""
+    values = np.zeros(0) if hasattr(X, "toarray") else as_array(X)
+    if values.dtype.kind != "f" or values.ndim < 2:
+        return np.zeros(n_rows(X), dtype=bool)
+    return np.asarray(np.isnan(values).all(axis=1))
 
 
 def _labelled(y, names):

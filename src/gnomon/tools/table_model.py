@@ -190,9 +190,10 @@ class TableModel:
         Returns
         -------
         float
-            What ``score`` of the model says of the labelled rows.
+            What ``score`` of the model says of the labelled rows. Labels count by value, ``0.5`` as
+            ``0.50``; where none is a class of the model, there is an error.
         """
-        from gnomon.tools.prepare import fill_gaps, prepare_again
+        from gnomon.tools.prepare import fill_gaps, prepare_again, strange_labels
 
         notes: dict[str, None] = {}
         opened = self._opened(table, notes.setdefault)
@@ -204,6 +205,8 @@ class TableModel:
         if ready.y is None:
             names = ", ".join(map(repr, self.question.targets))
             raise TableError(f"{opened.path} has no target {names} to score by")
+        if ready.kind == "classes" and (problem := strange_labels(self.model, ready.y)):
+            raise TableError(f"the target {self.question.target!r} of {opened.path}: {problem}")
         return self.model.score(X, ready.y)
 
     @_model_has("impute")

@@ -36,6 +36,25 @@ def turned(table: Table) -> Table:
     return turned_table._replace(written=lambda wanted: _turned_texts(table, turned_table, wanted))
 
 
+def turned_back(columns, first, to_text) -> dict:
+    """Columns of a turned table as the rows that they were, their names in the column ``first``.
+
+    Cells are texts with ``to_text``, else numbers where a column has nothing else.
+    """
+    samples, *rows = (_chunked(cells) for cells in columns.values())
+    names, there = as_texts(samples), {first: pa.array(list(columns)[1:])}
+    if not to_text:
+        return there | _turned_columns(names, rows)
+    texts = np.column_stack([as_texts(cells) for cells in rows])
+    return there | {name: pa.array(t, pa.string()) for name, t in zip(names, texts, strict=True)}
+
+
+def _chunked(cells):
+    if isinstance(cells, pa.ChunkedArray):
+        return cells
+    return pa.chunked_array([pa.array(cells, from_pandas=True)])
+
+
 def _turned_texts(table, turned_table, wanted):
     """Rows of a table as the file has them, as columns of the turned one."""
     (label, *names), samples = turned_table.names, table.names[1:]

@@ -1,5 +1,6 @@
 """Writing what a model says of a table."""
 
+import codecs
 import os
 import sys
 from collections.abc import Iterable
@@ -52,14 +53,31 @@ def named_after(path, ending) -> Path:
 def place(path, out=None) -> Path:
     """The folder for a fit: the one given, or one named after the table that holds nothing else."""
     folder = Path(f"{stem_of(path)}-map") if out is None else Path(out)
-    if folder.exists() and not folder.is_dir():
-        raise TableError(f"{folder} is a file; a folder is wanted, name one with --out")
+    there = next(part for part in (folder, *folder.parents) if part.exists())
+    if not there.is_dir():
+        raise TableError(f"{there} is a file; a folder is wanted, name one with --out")
+    _check_rights(there)
     if out is None and folder.exists() and not (folder / MODEL).exists() and any(folder.iterdir()):
         raise TableError(
             f"the folder {folder} holds something else than a result of gnomon fit; "
             "name another one with --out"
         )
     return folder
+
+
+def _check_rights(folder):
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise TableError(f"the folder {folder} may not be written to; name another with --out")
+
+
+def check_place(out):
+    """Refuse a file that cannot be made; a device is written to as it is."""
+    if str(out) == "-" or (os.path.exists(out) and not os.path.isfile(out)):
+        return
+    folder = Path(os.path.realpath(out)).parent
+    if not folder.is_dir():
+        raise TableError(f"--out {out}: the folder {folder} is not there")
+    _check_rights(folder)
 
 
 def make_folder(out) -> Path:
@@ -108,23 +126,24 @@ def is_text(path) -> bool:
     return str(path) == "-" or str(path).endswith((".csv", ".tsv", ".txt"))
 
 
-def write_batches(path, batches: Iterable[dict], *, separator=None, copied=()):
+def write_batches(path, batches: Iterable[dict], *, separator=None, copied=(), encoding="utf-8"):
     """Columns of some rows after those of others as csv or parquet, by the suffix of the file.
 
     The path "-" is csv on standard output. Cells do not run in a spreadsheet, but those of columns
-    that are ``copied`` from another text file.
+    that are ``copied`` from another text file, whose separator and ``encoding`` csv has.
     """
     tables = (pa.table({name: _arrow(v) for name, v in batch.items()}) for batch in batches)
     if str(path).endswith(".tsv") or separator in (None, "\t"):
         separator = "\t" if str(path).endswith(".tsv") else ","
+    style = {"separator": separator, "copied": copied, "encoding": encoding}
     if str(path) == "-":
-        _write_csv(sys.stdout.buffer, tables, separator, copied)
+        _write_csv(sys.stdout.buffer, tables, style)
         return path
     if not is_text(path) and not str(path).endswith(PARQUET):
         raise TableError(f"--out {path}: accepted are csv and parquet files, or - for the screen")
     with atomic_file(path) as file:
         if is_text(path):
-            _write_csv(file, tables, separator, copied)
+            _write_csv(file, tables, style)
         else:
             _write_parquet(file, tables)
     return path
@@ -232,7 +251,9 @@ def copying(table, out) -> dict:
     """How a table goes from one text file to another; nothing where it does not."""
     if not is_text(out) or suffix_of(table.path) not in TEXTS:
         return {}
-    return {"separator": table.reading.separator, "copied": frozenset(table.names)}
+    reading = table.reading
+    copied = {"separator": reading.separator, "copied": frozenset(table.names)}
+    return copied | {"encoding": reading.encoding}
 
 
 def as_given(table, to_text=False) -> dict:
@@ -254,15 +275,15 @@ def _kept(column, written, to_text):
     return column if pc.all(pc.fill_null(same, True)).as_py() else bare
 
 
-def _write_csv(file, tables, separator, copied):
-    text, parts = partial(_csv_text, separator=separator, copied=copied), enumerate(tables)
+def _write_csv(file, tables, style):
+    text, parts = partial(_csv_text, **style), enumerate(tables)
     first = list(islice(parts, 2))
     several = len(first) > 1
     for part in in_order(text, chain(first, parts), np.inf) if several else map(text, first):
         file.write(part)
 
 
-def _csv_text(numbered, separator, copied):
+def _csv_text(numbered, separator, copied, encoding):
     """A part of a table as csv, the first one with a header."""
     from pyarrow import csv
 
@@ -274,7 +295,20 @@ def _csv_text(numbered, separator, copied):
     text = pa.BufferOutputStream()
     options = csv.WriteOptions(include_header=i == 0, delimiter=separator, quoting_style="needed")
     csv.write_csv(pa.table(columns, names=names), text, options)
-    return text.getvalue()
+    return _encoded(text.getvalue(), encoding)
+
+
+def _encoded(text, encoding):
+    """Text in UTF-8 as bytes in an encoding."""
+    if codecs.lookup(encoding).name == "utf-8":
+        return text
+    try:
+        return text.to_pybytes().decode().encode(encoding)
+    except UnicodeEncodeError as error:
+        sign = error.object[error.start]
+        raise TableError(
+            f"{sign!r} cannot be written in {encoding}, in which the table was read; write parquet"
+        ) from None
 
 
 def _write_parquet(file, tables):

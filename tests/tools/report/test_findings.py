@@ -122,11 +122,11 @@ def test_each_of_several_numbers_has_its_cards(rng):
     parts = [Score("R²", 0.9, 0.8, 1.0, 50, rmse=(v, v, v)) for v in (0.3, 0.1)]
     score = Score("R²", 0.9, 0.8, 1.0, 50, parts=tuple(parts), rows=rows)
     subject = subject_of(np.zeros((50, 1)), truth, "numeric", targets=("fat", "water"), score=score)
-    cards = findings.held_out_cards(subject)
+    cards = findings.prediction_cards(subject)
     keys = ["measured", "residuals", "measured-2", "residuals-2"]
     assert [card.key for card in cards] == keys
     assert "RMSE of water is 0.1 on" in cards[2].text and "(40 rows)" in cards[2].text
-    assert findings.held_out_cards(SimpleNamespace(score=None)) == []
+    assert findings.prediction_cards(SimpleNamespace(score=None)) == []
 
 
 @pytest.mark.parametrize("as_sparse", [False, True])

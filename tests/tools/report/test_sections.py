@@ -106,6 +106,15 @@ def test_rows_that_stand_for_most_rows_in_doubt_are_worth_a_label(make_subject):
     assert not subject.labelled[[row.at for row in card.rows]].any()
 
 
+def test_rows_without_any_value_are_not_worth_a_label(make_subject):
+    subject = make_subject()
+    first = sections.next_labels(subject).rows[0].at
+    X = subject.ready.X.copy()
+    X[first] = np.nan
+    subject.ready = subject.ready._replace(X=X)
+    assert first not in [row.at for row in sections.next_labels(subject).rows]
+
+
 def test_where_nothing_is_uncertain_no_row_is_worth_a_label(make_subject):
     subject = make_subject()
     subject.proba = np.eye(3)[np.arange(90) % 3]

@@ -33,12 +33,14 @@ from gnomon.tools.compare.scoring import (
 
 NAMES = {"classes": "accuracy", "numeric": "R²", "multilabel": "F1"}
 GUESS = "a constant guess"
+# The rows of a score: those that fits were made without, or those of a table after the fit.
+NOT_SEEN, THIS_TABLE = "rows not seen", "this table"
 # Rows, half of them labelled: an accuracy is then known to a hundredth, and more cost minutes.
 MOST_ROWS = 40_000
 
 
 class OutOfFold(NamedTuple):
-    """Labelled rows, each predicted by a fit that did not see it.
+    """Labelled rows, each predicted by a fit that did not see it, or by a ``saved`` model.
 
     ``proba`` (n, n_classes) are the probabilities of classes, ``std`` the standard deviations of
     numbers; None where the model gives none. Classes are numbers in ``names``.
@@ -49,15 +51,16 @@ class OutOfFold(NamedTuple):
     proba: np.ndarray | None
     std: np.ndarray | None
     names: np.ndarray
+    saved: bool = False
 
 
 class Score(NamedTuple):
     """A held-out score with its 95 % interval, and what permuted labels and a guess reach.
 
-    ``of`` says what was scored. ``rmse`` is the error of one numeric output in its units, with
-    its interval; ``parts`` has a score for each of several outputs, called by their names, of
-    which this one is the mean; ``more`` has other figures from the same folds, and ``rows`` what
-    the model predicted there.
+    ``of`` says what was scored, ``on`` which rows. ``rmse`` is the error of one numeric output in
+    its units, with its interval; ``parts`` has a score for each of several outputs, called by
+    their names, of which this one is the mean; ``more`` has other figures from the same folds, and
+    ``rows`` what the model predicted there.
     """
 
     name: str
@@ -72,6 +75,7 @@ class Score(NamedTuple):
     parts: tuple = ()
     more: tuple = ()
     rows: OutOfFold | None = None
+    on: str = NOT_SEEN
 
     @property
     def is_better_than_guessing(self) -> bool:
@@ -200,14 +204,19 @@ def _graph(problem, rows):
 
 def _doubts(fitted, problem, test):
     """Probabilities of classes and standard deviations of numbers, where a fit has them."""
-    X, graph, proba, std = problem.X[test], _graph(problem, test), None, None
+    X, graph, proba = problem.X[test], _graph(problem, test), None
     if problem.kind == "classes" and hasattr(fitted, "predict_proba"):
         # A fold may lack a class, which has no probability then.
         proba = np.zeros((len(test), problem.n_classes))
         proba[:, np.asarray(fitted.classes_, dtype=int)] = fitted.predict_proba(X, **graph)
-    if problem.kind == "numeric" and "return_std" in signature(fitted.predict).parameters:
-        std = np.asarray(fitted.predict(X, return_std=True, **graph)[1])
-    return proba, std
+    return proba, deviations(fitted, X, problem.kind, graph)
+
+
+def deviations(fitted, X, kind, links):
+    """Standard deviations of predicted numbers, None where a model has none."""
+    if kind != "numeric" or "return_std" not in signature(fitted.predict).parameters:
+        return None
+    return np.asarray(fitted.predict(X, return_std=True, **links)[1])
 
 
 def _joined(said, problem) -> OutOfFold:
@@ -227,10 +236,15 @@ def _predicted(fitted, problem, train, test):
         for rows in (known, test)
     )
     y, q = problem.y[known], Z.shape[1]
-    for dimensions in (q, 2) if q > 2 else (q,):
+    for dimensions in dimensions_of(q):
         predicted = predict("nearest", problem.kind, Z[:, :dimensions], y, Z_test[:, :dimensions])
         yield on_the_map(dimensions, q), predicted
     yield GUESS, constant_guess(problem.kind, y, len(test))
+
+
+def dimensions_of(q) -> tuple:
+    """All dimensions of a map, and the two that are drawn where it has more."""
+    return (q, 2) if q > 2 else (q,)
 
 
 def on_the_map(dimensions, q) -> str:
@@ -245,6 +259,11 @@ def _likelihood(model, X, watch):
         return None
     splits = row_splits(X.shape[0])
     values = np.concatenate([clone(model).fit(X[a]).score_samples(X[b]) for a, b in splits])
+    return density(values)
+
+
+def density(values) -> Score:
+    """The mean log likelihood of rows, with its interval."""
     half = 1.96 * values.std() / np.sqrt(len(values))
     mean = float(values.mean())
     of = "density of the rows"
@@ -252,19 +271,20 @@ def _likelihood(model, X, watch):
 
 
 def by_short_name(score) -> dict:
-    """The held-out figures by short names: of the prediction, of the map, of what is drawn."""
+    """The figures by short names: of the prediction, of the map, of what is drawn."""
     if score is None:
         return {}
     names = ["on the map", "on its first two axes"]
     if not score.of.startswith(NEAREST):
-        names.insert(0, "held out")
+        names.insert(0, "held out" if score.on == NOT_SEEN else "on this table")
     return dict(zip(names, (score, *score.more), strict=False))
 
 
 def describe(score) -> str:
     """A score as a sentence."""
     text = f"{score.name} {score.value:.3f} ({score.low:.3f} to {score.high:.3f}"
-    text = f"{score.of}: {text}, {count(score.n_rows, 'row')})"
+    of = score.of if score.on == NOT_SEEN else f"{score.of}, on {score.on}"
+    text = f"{of}: {text}, {count(score.n_rows, 'row')})"
     if score.rmse is not None:
         text += "; RMSE {:.4g} ({:.4g} to {:.4g})".format(*score.rmse)
     if score.baseline is not None:

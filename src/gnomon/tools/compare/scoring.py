@@ -33,7 +33,7 @@ from gnomon.estimators.selection import SemiSupervisedSplit
 MEASURES = {"classes": "accuracy", "numeric": "R2", "multilabel": "macro F1"}
 EVALUATORS = ("auto", "nearest", "linear", "own")
 # What a figure is the score of; the same words in every command and in the report.
-OWN = "the model's prediction"
+OWN, SAVED = "the model's prediction", "the saved model's prediction"
 NEAREST = "nearest labelled rows on the map"
 LINEAR = "a linear model on the map"
 # Each fit sees four fifths of the rows; more folds cost more than they tell.
@@ -282,9 +282,13 @@ def apparent(evaluator, problem, Z, y):
     """
     Z, y, kind = Z[:MOST_APPARENT], y[:MOST_APPARENT], problem.kind
     if evaluator == "nearest":
-        neighbours = nearest_rows(Z, Z, _neighbours(kind, len(Z) - 1), skip_self=True)
-        return measure(problem, y, _vote(kind, y, neighbours))
+        return measure(problem, y, by_other_rows(kind, Z, y))
     return measure(problem, y, predict(evaluator, kind, Z, y, Z))
+
+
+def by_other_rows(kind, Z, y):
+    """Predictions for every row of Z from the known y of the nearest others."""
+    return _vote(kind, y, nearest_rows(Z, Z, _neighbours(kind, len(Z) - 1), skip_self=True))
 
 
 def nearest_rows(Z, Z_test, k, *, skip_self=False):

@@ -60,8 +60,16 @@ class Cell(NamedTuple):
         return self.text
 
 
-def held_out_cards(subject) -> list[Card]:
-    """What the predictions of rows look like that no fit had seen."""
+def _noun(saved):
+    return "labelled row" if saved else "held-out row"
+
+
+def _by_whom(saved):
+    return "by the saved model" if saved else "by a fit that had not seen it"
+
+
+def prediction_cards(subject) -> list[Card]:
+    """What the predictions of the rows look like that the score rests on."""
     rows = None if subject.score is None else subject.score.rows
     if rows is None or subject.ready.kind == "multilabel":
         return []
@@ -74,7 +82,7 @@ def held_out_cards(subject) -> list[Card]:
         known = np.isfinite(truth[:, j])
         spread = None if std is None else std[known, j]
         pair = truth[known, j], predicted[known, j]
-        cards += number_cards(name, *pair, spread, scores[j].rmse, j)
+        cards += number_cards(name, *pair, spread, scores[j].rmse, j, rows.saved)
     return cards
 
 
@@ -95,11 +103,10 @@ def confusion(rows) -> Card:
     return Card(
         "confusion",
         "Which classes are taken for which",
-        f"{counts.trace():,} of {count(counts.sum(), 'held-out row')} are given their class. "
+        f"{counts.trace():,} of {count(counts.sum(), _noun(rows.saved))} are given their class. "
         "Balanced accuracy, the mean over the classes of the share that is found, is "
         f"{value:.3f}; the 95 % interval is {low:.3f} to {high:.3f}.",
-        "A line is a class, a column what was predicted; every row by a fit that had not seen it."
-        + more,
+        f"A line is a class, a column what was predicted; every row {_by_whom(rows.saved)}.{more}",
         names=("class", *(short(name, 8 if c > BROAD else 14) for name in names), "found"),
         rows=tuple(table),
         wide=c > BROAD,
@@ -147,21 +154,22 @@ def calibration(rows) -> Card | None:
         "calibration",
         "Whether its probabilities hold",
         f"On average the predicted class is given {sure.mean():.0%} and is right "
-        f"{right.mean():.0%} of the time, over {count(len(sure), 'held-out row')}.",
+        f"{right.mean():.0%} of the time, over {count(len(sure), _noun(rows.saved))}.",
         "Dots on the dashed line: probabilities that hold. Rows in tenths by their probability, "
         "with their number below; the bar is the 95 % interval of the share.",
         (frame.draw(*parts, frame.dots(mean, hits / counts, "marks"), *marks),),
     )
 
 
-def number_cards(name, truth, predicted, std, rmse, number=0) -> list[Card]:
+def number_cards(name, truth, predicted, std, rmse, number=0, saved=False) -> list[Card]:
     """Predicted against measured with intervals, and what is left over, for one target.
 
-    ``rmse`` is the root mean squared error with its interval.
+    ``rmse`` is the root mean squared error with its interval; ``saved`` says who predicted the
+    rows.
     """
     error = truth - predicted
     value, low, high = rmse
-    text = f"RMSE of {name} is {value:.4g} on held-out rows; the 95 % interval is {low:.4g} to "
+    text = f"RMSE of {name} is {value:.4g} on {_noun(saved)}s; the 95 % interval is {low:.4g} to "
     text += f"{high:.4g} ({count(len(truth), 'row')}). {_coverage(error, std)}"
     rows = _some(len(truth))
     x, y = truth[rows], predicted[rows]
@@ -179,8 +187,8 @@ def number_cards(name, truth, predicted, std, rmse, number=0) -> list[Card]:
             "measured" if number == 0 else f"measured-{number + 1}",
             f"Predicted against measured: {name}",
             text,
-            "Dots on the dashed line: predicted as measured; every row by a fit that had not seen "
-            f"it. {'' if std is None else 'Bars are 95 % intervals.'}{shown}",
+            f"Dots on the dashed line: predicted as measured; every row {_by_whom(saved)}. "
+            f"{'' if std is None else 'Bars are 95 % intervals.'}{shown}",
             (frame.draw(diagonal, *whiskers, frame.dots(x, y)),),
         ),
         Card(

@@ -3,6 +3,7 @@
 import numpy as np
 
 from gnomon.estimators import count
+from gnomon.tools.compare.held_out import NOT_SEEN
 from gnomon.tools.report import findings
 from gnomon.tools.report.charts import (
     bounds_of,
@@ -14,7 +15,7 @@ from gnomon.tools.report.charts import (
     draw_signed,
 )
 from gnomon.tools.report.findings import TOP_FEATURES, Card, TableRow, ordered_scale
-from gnomon.tools.suggest import View, choose
+from gnomon.tools.suggest import View, choose, without_values
 
 # What can be taken in at a glance.
 MOST_ROWS = 15
@@ -39,8 +40,12 @@ def facts(subject):
     if gaps:
         pairs.append((f"{gaps / cells:.1%}", "of the cells are gaps"))
     if subject.score is not None:
-        pairs.append((f"{subject.score.value:.3f}", f"held-out {subject.score.name}"))
+        pairs.append((f"{subject.score.value:.3f}", _figure_name(subject.score)))
     return pairs
+
+
+def _figure_name(score):
+    return f"held-out {score.name}" if score.on == NOT_SEEN else f"{score.name} on {score.on}"
 
 
 def _fact(n, noun):
@@ -65,7 +70,7 @@ def picture_hint(subject):
 
 
 def score(subject):
-    """The held-out scores, against permuted labels and against guessing."""
+    """The scores, against permuted labels and against guessing."""
     found = subject.score
     if found is None:
         return None
@@ -77,12 +82,22 @@ def score(subject):
     pad = (found.high - found.low) or 1.0
     around = min(values) - pad, max(values) + pad
     bounds = {"accuracy": (0.0, 1.0), "F1": (0.0, 1.0), "R²": (min(*values, 0.0), max(values))}
-    labelled = " over the labelled rows; unlabelled rows stay in training"
     return {
         "sentence": " ".join([*map(_score_sentence, figures), *_nothing_found(subject.model)]),
         "chart": draw_intervals(rows, *bounds.get(found.name, around)),
-        "method": f"Cross-validation{'' if found.baseline is None else labelled}.",
+        "method": _method(found),
     }
+
+
+def _method(found):
+    """How the rows of a score were predicted."""
+    if found.on != NOT_SEEN:
+        return (
+            "The model as it was saved, on a table that is not the one of its fit: nothing was "
+            "fitted anew. Rows that are in both make it look better than it is on others."
+        )
+    labelled = " over the labelled rows; unlabelled rows stay in training"
+    return f"Cross-validation{'' if found.baseline is None else labelled}."
 
 
 def _nothing_found(model):
@@ -107,7 +122,7 @@ def _score_rows(figure):
 
 def _score_sentence(figure):
     text = (
-        f"{figure.of[0].upper()}{figure.of[1:]}: on rows not seen the {figure.name} is "
+        f"{figure.of[0].upper()}{figure.of[1:]}: on {figure.on} the {figure.name} is "
         f"{figure.value:.3f}; the 95 % interval is {figure.low:.3f} to {figure.high:.3f} "
         f"({count(figure.n_rows, 'row')})."
     )
@@ -143,7 +158,7 @@ def cards(subject, compared=None) -> list[Card]:
         *(_relevance, _dimension, _convergence, _gaps),
     )
     first, *rest = (make(subject) for make in makers)
-    found = [first, *findings.held_out_cards(subject), comparison(compared), *rest]
+    found = [first, *findings.prediction_cards(subject), comparison(compared), *rest]
     return [card for card in found if card is not None]
 
 
@@ -201,8 +216,8 @@ def next_labels(subject) -> Card | None:
     proba = np.clip(subject.proba, 1e-300, 1)
     entropy = -(proba * np.log(proba)).sum(axis=1) / np.log(proba.shape[1])
     places, classes = np.asarray(subject.Z), np.asarray(subject.model.classes_).astype(str)
-    sure = entropy < LEAST_ENTROPY
-    view = View(places, places, proba, subject.labelled, tuple(classes.tolist()), sure)
+    passed = (entropy < LEAST_ENTROPY) | without_values(subject.ready.X)
+    view = View(places, places, proba, subject.labelled, tuple(classes.tolist()), passed)
     rng = np.random.default_rng(0)
     found = choose(view, n=MOST_ROWS, rule="representative", rng=rng)
     title = "Rows most worth labelling next"
