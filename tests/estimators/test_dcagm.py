@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.special import softmax
 from sklearn.base import clone
-from sklearn.datasets import load_wine
+from sklearn.datasets import load_digits, load_wine
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import (
     LinearDiscriminantAnalysis,
@@ -708,3 +708,28 @@ def test_a_class_whose_rows_have_no_weight_is_no_class(c, gaps):
     if not gaps:  # which have draws of their own, by the rows that have gaps
         assert_allclose(weighted.predict_proba(X), without.predict_proba(X), atol=1e-6)
     assert weighted.score(X[y != c], y[y != c]) > 0.9
+
+
+def test_the_order_of_many_rows_without_a_label_says_nothing():
+    X, truth = load_digits(return_X_y=True)
+    X, truth, rng = X[:300], truth[:300], np.random.default_rng(1)
+    y = np.full(300, -1)
+    for k in range(10):
+        y[rng.choice(np.flatnonzero(truth == k), 3, replace=False)] = k
+    one = DCAGM(5).fit(X, y)
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(300)
+        other = DCAGM(5).fit(X[order], y[order])
+        assert_allclose(other.predict_proba(X), one.predict_proba(X), atol=1e-6)
+
+
+def test_a_row_of_weight_zero_passes_no_label_on():
+    X, truth = load_wine(return_X_y=True)
+    y, chunks, weights = np.full(178, -1), np.full(178, -1), np.ones(178)
+    for k in range(3):
+        y[np.flatnonzero(truth == k)[:4]] = k
+    chunks[[0, 10, 11]], weights[0] = 0, 0.0
+    some = weights > 0
+    weighted = DCAGM(2).fit(X, y, sample_weight=weights, chunks=chunks)
+    without = DCAGM(2).fit(X[some], y[some], chunks=chunks[some])
+    assert_allclose(weighted.predict_proba(X), without.predict_proba(X), atol=1e-6)

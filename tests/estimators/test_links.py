@@ -1,4 +1,5 @@
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -367,3 +368,22 @@ def test_a_graph_of_one_node_has_no_links():
     assert Links.from_edges([], n_nodes=1).n_nodes == 1
     with pytest.raises(ValueError, match="n_nodes == 0; accepted are integers from 1"):
         Links.from_edges([])
+
+
+def test_rows_apart_from_the_fit_are_told_where_axes_of_the_graph_are_used():
+    n, rng = 240, np.random.default_rng(0)
+    classes, A = np.arange(n) % 4, np.zeros((n, n))
+    for i in range(8, n):
+        hub = 2 * classes[i] + rng.integers(2)
+        A[hub, i] = A[i, hub] = 1
+    X, y = rng.normal(size=(n, 20)), np.full(n, -1)
+    for k in range(4):
+        y[rng.choice(np.flatnonzero(classes == k), 15, replace=False)] = k
+    model = SPPCA(3).fit(X, y, links=Links(A))
+    other = X + 0.01
+    with pytest.warns(UserWarning, match="no row has a link to a row of the fit"):
+        model.predict(other, links=A)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        known = model.predict(other, links=A, sample_index=np.arange(n))
+    assert np.mean(known[y < 0] == classes[y < 0]) > 0.9

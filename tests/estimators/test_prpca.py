@@ -1,9 +1,11 @@
 import re
+import warnings
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
+from scipy.linalg import subspace_angles
 from scipy.stats import multivariate_normal
 from sklearn import config_context
 from sklearn.exceptions import ConvergenceWarning
@@ -767,3 +769,14 @@ def test_noise_has_no_component_and_a_warning_says_so(rng):
 def test_the_prior_goes_with_the_paper_and_its_closed_form(rng, options, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         PRPCA(**options).fit(rng.standard_normal((20, 4)))
+
+
+@pytest.mark.parametrize("relation", ["auto", "filter", "beside"])
+def test_rows_without_links_are_those_of_pca(rng, relation):
+    X = rng.normal(size=(60, 25))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = PRPCA(2, relation=relation).fit(X, links=np.zeros((60, 60)))
+    T = model.transform(X, links=np.zeros((60, 60)))
+    plain = PPCA(2).fit_transform(X)
+    assert_allclose(subspace_angles(T, plain), 0, atol=1e-5)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -152,3 +153,12 @@ def test_a_y_of_another_length_is_refused(rows):
     X, y = rows
     with pytest.raises(ValueError, match="y has 80 rows, X has 90"):
         suggest(SPPCA().fit(X, y), X, y[:80])
+
+
+@pytest.mark.parametrize("unit", [1e-23, 1e20])
+def test_rows_of_any_unit_are_suggested_alike(unit):
+    X = load_iris().data
+    y = np.full(150, -1)
+    y[[0, 1, 50, 51, 100, 101]] = [0, 0, 1, 1, 2, 2]
+    plain, other = (suggest(SPPCA().fit(Z, y), Z, y, n=3) for Z in (X, unit * X))
+    assert [found.row for found in other] == [found.row for found in plain]

@@ -481,7 +481,10 @@ class DCAGM(
 
     def _share_labels(self, X, classes, chunks, weights):
         """Labels passed on to the members of a chunk; those that x speaks against leave it."""
-        labels = share_labels(classes.labels, chunks, classes.names)
+        # A row of weight zero has no say.
+        own = np.where(weights > 0, classes.labels, UNLABELLED)
+        labels = share_labels(own, chunks, classes.names)
+        labels = np.where(weights > 0, labels, classes.labels)
         passed_on = (labels >= 0) & (classes.labels < 0) & (weights > 0)
         if self.objective == "invariant" and passed_on.any():
             counted = (labels >= 0) & (weights > 0)

@@ -60,7 +60,10 @@ class Mixed(Data):
         for rows in row_slices(self.shape):
             part = R[rows]
             used = _columns_used(part)
-            yield part[:, used] @ np.concatenate(list(self.X.rows(used).dense_blocks()))
+            if len(used):
+                yield part[:, used] @ np.concatenate(list(self.X.rows(used).dense_blocks()))
+            else:
+                yield np.zeros((part.shape[0], self.n_features), dtype=self.dtype)
 
     def rows(self, mask):
         R, X = self.R.tocsr()[mask], self.X

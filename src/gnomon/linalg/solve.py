@@ -239,7 +239,8 @@ def ranks_of_rows(*keys) -> np.ndarray:
 def _rounded(values):
     """Values without the digits that sums in another order change."""
     values = np.ravel(values).astype(float)
-    return np.round(values / (np.abs(values - np.median(values)).max() or 1.0), 9)
+    middle = np.median(values) if len(values) else 0.0
+    return np.round(values / (np.abs(values - middle).max(initial=0.0) or 1.0), 9)
 
 
 def fix_signs(vectors) -> np.ndarray:

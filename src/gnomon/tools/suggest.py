@@ -206,7 +206,9 @@ def by_reach(view, rows, n, rng) -> list[Pick]:
 
 def nearness(F, labelled) -> tuple[np.ndarray, np.ndarray]:
     """K (n, n) of the rows, and how near to each the nearest labelled row is (n,)."""
-    F = F.astype(np.float32)
+    # In units of the largest entry: squares in single precision end at 1e-38 and at 3e38.
+    unit = np.abs(F).max(initial=0.0) or 1.0
+    F, labelled = (F / unit).astype(np.float32), labelled / unit
     squares = np.sum(F**2, axis=1)
     D = np.maximum(squares[:, None] + squares - 2 * F @ F.T, 0)
     D[np.diag_indices_from(D)] = 0

@@ -19,7 +19,7 @@ import numpy as np
 from gnomon.linalg import eigen
 from gnomon.linalg.blocks import KEPT_ENTRIES
 from gnomon.linalg.data import Data
-from gnomon.linalg.solve import above_rounding
+from gnomon.linalg.solve import above_rounding, ranks_of_rows
 from gnomon.models.dcagm.alternation import State
 from gnomon.models.dcagm.mixture import class_densities, whiten
 from gnomon.models.dcagm.rows import Sample, arrange
@@ -103,6 +103,8 @@ def scaled_axes(X: Data, V, weights) -> Axes:
 def held_out(sample: Sample, refit: Callable[[Sample], State]) -> list[Fold]:
     """Fits without the labels of each fold, on the labelled rows and some of the others."""
     others = np.flatnonzero(sample.labels < 0)
+    # By their size, so that the order of rows says nothing.
+    others = others[np.argsort(ranks_of_rows(sizes_of(sample.X)[others]), kind="stable")]
     others = others[:: 1 + max(len(others) - 1, 0) // FOLD_OTHERS]
     part = sample.take(np.concatenate([np.flatnonzero(sample.labels >= 0), others]))
     fold_of = folds(part)

@@ -13,6 +13,7 @@ of labelled rows best where each is left out of stage 1, if it does so clearly b
 alone: a graph without meaning, or with links that say nothing of y, changes nothing.
 """
 
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -308,7 +309,19 @@ def _on_graph_axes(linked, F, place):
         own = np.arange(len(F)) if same else np.full(len(F), -1)
     nodes = np.concatenate([place.kept, own])
     known = nodes >= 0
+    _warn_of_rows_apart(place, known)
     return place.A[len(place.kept) :][:, known] @ linked.graph_axes[nodes[known]]
+
+
+def _warn_of_rows_apart(place, known):
+    """Warn where axes of the graph are used and no row has a link to a row of the fit."""
+    if not place.A[len(place.kept) :][:, known].nnz:
+        warnings.warn(
+            "the model uses axes of the graph, and no row has a link to a row of the fit: nothing "
+            "is known of where they lie on these; pass links among the rows of the fit and these, "
+            "or sample_index where rows are those of the fit",
+            stacklevel=2,
+        )
 
 
 class Blocks(NamedTuple):
