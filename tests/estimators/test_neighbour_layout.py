@@ -180,3 +180,18 @@ def test_a_fit_that_fails_leaves_no_layout_of_other_rows(rng):
         layout.fit(1e170 * rng.normal(size=(30, 3)))
     with pytest.raises(NotFittedError):
         layout.transform(rng.normal(size=(5, 4)))
+
+
+@pytest.mark.parametrize("unit", [2.0**-70, 2.0**60])
+def test_rows_of_any_unit_have_the_same_layout(unit):
+    Z = np.random.default_rng(0).normal(size=(80, 4)) + 3 * np.eye(4)[np.arange(80) % 4]
+    assert_allclose(
+        NeighbourLayout().fit_transform(unit * Z), NeighbourLayout().fit_transform(Z), atol=1e-6
+    )
+
+
+def test_axes_that_do_not_vary_are_no_start():
+    Z = np.random.default_rng(0).normal(size=(60, 3))
+    plain = NeighbourLayout().fit_transform(Z)
+    beside = NeighbourLayout().fit_transform(np.hstack([np.zeros((60, 2)), Z]))
+    assert_allclose(beside, plain, atol=1e-6)

@@ -118,6 +118,10 @@ def test_numbers_are_split_at_nan_and_keep_minus_one():
     assert_array_equal(np.sort(tests), [0, 1, 3, 4])
 
 
+def test_a_number_of_folds_may_be_one_of_numpy():
+    assert SemiSupervisedSplit(np.int64(4)).get_n_splits() == 4
+
+
 def test_number_of_splits_is_that_of_split(partly_labelled_iris):
     X, y = partly_labelled_iris
     assert SemiSupervisedSplit(4).get_n_splits(X, y) == 4

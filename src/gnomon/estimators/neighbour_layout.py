@@ -207,21 +207,27 @@ def _refuse_large(X):
 
 def _laid_out(rows, perplexity):
     """Positions of different rows, by t-SNE from the first axes and turned back to them."""
-    start = np.zeros((len(rows), 2))
-    leading = rows[:, :2] - rows[:, :2].mean(axis=0)
-    start[:, : leading.shape[1]] = leading
+    start = _on_axes(rows, slice(2))
     if len(rows) < FEWEST:
         return start
-    # Rows differ in some column; where not in the first two, these give no direction.
+    if not start.any():
+        start = _on_axes(rows, np.flatnonzero(np.ptp(rows, axis=0))[:2])
     scale = start.std(axis=0).max() or 1.0
     most = max(LARGEST_SHARE * len(rows), LEAST_PERPLEXITY)
     perplexity = min(perplexity, most, (len(rows) - 1) / 3)
     tsne = TSNE(2, init=start * (START / scale), perplexity=perplexity, random_state=0)
     # On a busy machine threads that wait for each other take ten times as long.
     with threadpool_limits(1):
-        found = tsne.fit_transform(rows).astype(float)
+        # In single precision: by a power of two rows of any unit are the same there.
+        found = tsne.fit_transform(np.ldexp(rows, -np.frexp(np.abs(rows).max())[1])).astype(float)
     turn, _ = orthogonal_procrustes(found - found.mean(axis=0), start)
     return (found - found.mean(axis=0)) @ turn
+
+
+def _on_axes(rows, axes):
+    """Rows on one or two of their axes, about their mean."""
+    leading = rows[:, axes] - rows[:, axes].mean(axis=0)
+    return np.pad(leading, ((0, 0), (0, 2 - leading.shape[1])))
 
 
 def _roots(covariance):

@@ -125,7 +125,8 @@ class SemiSupervisedSplit(BaseCrossValidator):
             How many pairs `split` yields.
         """
         if y is None:
-            return self.cv if isinstance(self.cv, int) else self.cv.get_n_splits(X, y, groups)
+            whole = isinstance(self.cv, int | np.integer)
+            return int(self.cv) if whole else self.cv.get_n_splits(X, y, groups)
         return sum(1 for _ in self.split(X, y, groups))
 
     def _tests(self, rows, y, groups):
