@@ -71,6 +71,15 @@ LIMITS = (
         "log densities begin to be rounding. Pass such rows as float64",
     ),
     (
+        "weights above one of few labels, in SPPCA and KernelSPPCA",
+        "one occurrence of a row is left out at a time, and what it counts beyond that vouches for it: probabilities are then too sure, "
+        "and links that help may be left aside. Divide weights that are no repetitions by the largest",
+    ),
+    (
+        "outliers among rows with gaps",
+        "the limits of Q are those of complete rows: usual rows of which half is missing pass them several times as often",
+    ),
+    (
         "a model that is wrong",
         "intervals hold if the model does: linear, one noise for all columns. On real data see "
         "the lines of diabetes",
